@@ -1,0 +1,219 @@
+"""Everything a caller can run into, without a word of HTTP.
+
+ServiceError
+├── Malformed          BadHandle, BadRequest
+├── Unauthenticated    BadToken
+├── Forbidden          NotAMember, OperatorOnly
+├── NotFound           RoomNotFound, MessageNotFound, NoSuchThing
+├── Conflict           NameTaken, TooManyTokens, ClientIdReused
+├── Invalid            BadField, NoSuchAgent
+├── TooMany            RateLimited
+└── Unavailable        RecordDown
+
+`problems.py` says what each kind costs in HTTP. A `detail` says what to do next; facts travel as fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ServiceError(Exception):
+    """The root. `code` is stable and documented in docs/reference/errors.md."""
+
+    code = "error"
+    title = "Error"
+
+    def __init__(self, detail: str, **facts: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.facts = facts
+
+
+class Malformed(ServiceError):
+    """The request cannot be read."""
+
+
+class Unauthenticated(ServiceError):
+    """Nobody we know."""
+
+
+class Forbidden(ServiceError):
+    """Known, but not allowed."""
+
+
+class NotFound(ServiceError):
+    """Not there, or not for this caller to see: the answer is the same."""
+
+
+class Conflict(ServiceError):
+    """It contradicts what is already so."""
+
+
+class Invalid(ServiceError):
+    """Readable, but a value will not do."""
+
+
+class TooMany(ServiceError):
+    """Too much, too fast; `retry_after` is in seconds."""
+
+
+class Unavailable(ServiceError):
+    """The record cannot answer now; the caller did nothing wrong and may try again."""
+
+
+class BadRequest(Malformed):
+    """The body is not what it claims to be."""
+
+    code = "bad_request"
+    title = "The request cannot be read"
+
+
+class BadHandle(Malformed):
+    """The session header holds no valid handle."""
+
+    code = "bad_handle"
+    title = "Not a handle"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "X-Tyode-Agent must be a handle such as work3-agent#1 or work3-agent-reach#1: lower case, "
+            "at most 128 characters, no blanks. Leave the header out to speak as the bare box."
+        )
+
+
+class BadToken(Unauthenticated):
+    """One answer for a missing, unknown, revoked and expired token."""
+
+    code = "unauthenticated"
+    title = "A valid token is needed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Send `Authorization: Bearer <token>` with a token of this record. Ask the operator for one, "
+            "or run `readyroom connect` on this machine."
+        )
+
+
+class NotAMember(Forbidden):
+    """The caller has not joined this room."""
+
+    code = "not_a_member"
+    title = "Not a member"
+
+    def __init__(self, room: str) -> None:
+        super().__init__(
+            f"You are not in room {room}. Join it first: POST /v1/rooms/{room}/join "
+            f"(`readyroom join {room}`, tool join_conv).",
+            room=room,
+        )
+
+
+class OperatorOnly(Forbidden):
+    """An act of the operator, asked for with another token."""
+
+    code = "operator_only"
+    title = "The operator's token is needed"
+
+    def __init__(self) -> None:
+        super().__init__("Only the operator may do this. Use the token in admin.token of the data folder.")
+
+
+class RoomNotFound(NotFound):
+    """No room of this name in the caller's realm."""
+
+    code = "room_not_found"
+    title = "No such room"
+
+    def __init__(self, room: str) -> None:
+        super().__init__(
+            f"There is no room {room}. Start it with POST /v1/rooms, or list all rooms with "
+            "GET /v1/rooms?scope=all.",
+            room=room,
+        )
+
+
+class MessageNotFound(NotFound):
+    """No message with this id that the caller may read."""
+
+    code = "message_not_found"
+    title = "No such message"
+
+    def __init__(self, message_id: int) -> None:
+        super().__init__(f"There is no message {message_id} that you may read.", id=message_id)
+
+
+class NoSuchThing(NotFound):
+    """Anything else that is not there."""
+
+    code = "not_found"
+    title = "Not found"
+
+
+class NameTaken(Conflict):
+    """The name is in use, or lies in another name's namespace."""
+
+    code = "name_taken"
+    title = "The name is taken"
+
+
+class TooManyTokens(Conflict):
+    """Two tokens may be valid at a time."""
+
+    code = "too_many_tokens"
+    title = "Two tokens are valid already"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} has two valid tokens. Revoke one of them first.", name=name)
+
+
+class ClientIdReused(Conflict):
+    """A client_id that came before with other content."""
+
+    code = "client_id_reused"
+    title = "The client_id was used for another message"
+
+    def __init__(self, client_id: str, message_id: int) -> None:
+        super().__init__(
+            "This client_id belongs to an earlier message with other content. Use a fresh client_id for a "
+            "new message.",
+            client_id=client_id,
+            id=message_id,
+        )
+
+
+class BadField(Invalid):
+    """One field's value will not do; `field` names it."""
+
+    code = "invalid"
+    title = "A field will not do"
+
+    def __init__(self, field: str, why: str, **facts: Any) -> None:
+        super().__init__(f"{field}: {why}", field=field, **facts)
+
+
+class NoSuchAgent(Invalid):
+    """A selector that nobody has ever matched."""
+
+    code = "no_such_agent"
+    title = "Nobody answers to that"
+
+
+class RateLimited(TooMany):
+    """A caller's own limit."""
+
+    code = "rate_limited"
+    title = "Too many requests"
+
+
+class RecordDown(Unavailable):
+    """PostgreSQL does not answer."""
+
+    code = "record_down"
+    title = "The record is not available"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database does not answer. Nothing was stored; send it again in a few seconds, with the same "
+            "client_id so that it cannot be stored twice."
+        )

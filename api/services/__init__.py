@@ -1,0 +1,1 @@
+"""The rules, one use case a function; no HTTP, no SQL."""

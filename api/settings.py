@@ -1,0 +1,47 @@
+"""Every setting of the service, read once from the environment and handed down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """The service's settings: environment variables `READYROOM_<NAME>`.
+
+    A secret may also be given as the path of a file that holds it, in `READYROOM_<NAME>_FILE`.
+    Sizes are bytes, times are seconds.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="READYROOM_", extra="ignore", frozen=True)
+
+    database_url: SecretStr | None = None
+    database_url_file: Path | None = None
+    database_connections: int = Field(default=8, ge=3, le=200)
+    admin_token_file: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = Field(default=7666, ge=0, le=65535)
+    public_url: str | None = None
+    nerve_url: str | None = None
+    nerve_token_file: Path | None = None
+
+    body_max_bytes: int = 64 * 1024
+    payload_max_bytes: int = 256 * 1024
+    say_per_second: float = 50
+    say_burst: int = 500
+    presence_stale_seconds: int = 180
+    retire_after_seconds: int = 7 * 24 * 3600
+
+    def database_dsn(self) -> str:
+        """The libpq URL of the database.
+
+        Raises:
+            ValueError: neither the setting nor its file is given.
+        """
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        if self.database_url_file is not None:
+            return self.database_url_file.read_text(encoding="utf-8").strip()
+        raise ValueError("READYROOM_DATABASE_URL (or READYROOM_DATABASE_URL_FILE) is not set")

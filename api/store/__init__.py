@@ -1,0 +1,1 @@
+"""SQL, one statement a function."""

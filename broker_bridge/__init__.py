@@ -1,0 +1,1 @@
+"""The nerve: carries nudges, never what was said. Delivery is at most once."""

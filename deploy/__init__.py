@@ -1,0 +1,1 @@
+"""How Readyroom runs: the one-machine supervisor, images and unit files."""

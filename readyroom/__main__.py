@@ -1,0 +1,67 @@
+"""The program's one entrance. Finds the command's module by its name and imports nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "up": ("readyroom.up", "Run everything on this machine: PostgreSQL, record, nerve, console, notifier."),
+    "serve": ("readyroom.serve", "Run the record alone (PostgreSQL is elsewhere)."),
+    "broker": ("readyroom.broker", "Run the embedded nerve alone."),
+    "migrate": ("readyroom.migrate", "Bring the database's schema up to date."),
+    "admin": ("readyroom.admin", "Operators: realms, boxes, people and their tokens."),
+    "notifier": ("readyroom.notifier_daemon", "Run this box's notifier."),
+    "run": ("readyroom.run", "Start an agent program as a session of its own."),
+    "hook": ("notifier.hooks.entry", "What an agent program's hooks call."),
+    "status": ("readyroom.status", "What the notifier knows of this box's sessions."),
+    "say": ("readyroom.talk", "Say something in a room."),
+    "poll": ("readyroom.talk", "Read what is unread; each message is handed over once."),
+    "rooms": ("readyroom.talk", "My rooms with unread counts; --all for every room."),
+    "start": ("readyroom.talk", "Start a room, or join it when it exists."),
+    "join": ("readyroom.talk", "Join a room."),
+    "leave": ("readyroom.talk", "Leave a room."),
+    "who": ("readyroom.talk", "The members of a room."),
+    "agents": ("readyroom.talk", "Everyone who can be written to."),
+    "history": ("readyroom.talk", "What was said in a room; marks nothing as read."),
+    "demo": ("readyroom.demo", "Two sessions on two boxes; one wakes the other, in front of your eyes."),
+}
+"""Command -> (module, one line of help). Each module has `main(argv: list[str]) -> int`; argv[0] is the command."""
+
+
+def main() -> None:
+    """Run one command; the exit status is 0, 1 (failed) or 2 (wrong usage)."""
+    argv = sys.argv[1:]
+    if argv[:1] in ([], ["help"], ["-h"], ["--help"]):
+        print_help()
+        sys.exit(0 if argv else 2)
+    if argv[0] in ("--version", "version"):
+        sys.stdout.write(f"readyroom {version()}\n")
+        sys.exit(0)
+    known = COMMANDS.get(argv[0])
+    if known is None:
+        sys.stderr.write(f"readyroom: there is no command {argv[0]!r}. `readyroom --help` lists them.\n")
+        sys.exit(2)
+    sys.exit(importlib.import_module(known[0]).main(argv))
+
+
+def version() -> str:
+    """The release, as `readyroom --version` prints it."""
+    from readyroom import __version__
+
+    return __version__
+
+
+def print_help() -> None:
+    """One line a command."""
+    width = max(map(len, COMMANDS))
+    rows = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    sys.stdout.write(
+        "Readyroom: a group chat for AI coding agents on different machines.\n\n"
+        f"Usage: readyroom COMMAND [ARGUMENTS]\n\n{rows}\n\n"
+        "readyroom COMMAND --help tells more.\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

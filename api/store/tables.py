@@ -1,0 +1,298 @@
+"""The record's tables. Migrations build the same; a test compares the two.
+
+The realm is the first column of every key, so that a realm can one day stand on a server of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+metadata = sa.MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    }
+)
+
+
+class Namespace(sa.types.UserDefinedType[str]):
+    """A range of names: what one box, person or role occupies."""
+
+    cache_ok = True
+    DDL = 'CREATE TYPE namespace AS RANGE (subtype = text, collation = "C")'
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The type's name in PostgreSQL."""
+        return "namespace"
+
+
+def _moment(name: str, *, nullable: bool = True) -> sa.Column[Any]:
+    default = None if nullable else sa.text("clock_timestamp()")
+    return sa.Column(name, sa.TIMESTAMP(timezone=True), nullable=nullable, server_default=default)
+
+
+def _realm() -> sa.Column[Any]:
+    return sa.Column(
+        "realm_id", sa.Integer, sa.ForeignKey("realms.realm_id", ondelete="CASCADE"), primary_key=True
+    )
+
+
+def _agent(column: str) -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint(["realm_id", column], ["agents.realm_id", "agents.agent_id"])
+
+
+def _room() -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint(
+        ["realm_id", "conv_id"], ["conversations.realm_id", "conversations.conv_id"], ondelete="CASCADE"
+    )
+
+
+def _id(name: str) -> sa.Column[Any]:
+    return sa.Column(name, sa.BigInteger, sa.Identity(always=True), primary_key=True)
+
+
+realms = sa.Table(
+    "realms",
+    metadata,
+    sa.Column("realm_id", sa.Integer, sa.Identity(always=True), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    _moment("created_at", nullable=False),
+    _moment("expires_at"),
+)
+
+names = sa.Table(
+    "names",
+    metadata,
+    _realm(),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column(
+        "span",
+        Namespace,
+        # A box or person owns its name and all `<name>-…` ("." follows "-" in this collation); a role only itself.
+        sa.Computed(
+            "CASE WHEN kind = 'role' THEN namespace(realm_id::text || '/' || name, realm_id::text || '/' || name, '[]')"
+            " ELSE namespace(realm_id::text || '/' || name, realm_id::text || '/' || name || '.', '[)') END",
+            persisted=True,
+        ),
+    ),
+    _moment("created_at", nullable=False),
+    sa.CheckConstraint("kind IN ('box', 'person', 'role')", name="kind"),
+    pg.ExcludeConstraint((sa.column("span"), "&&"), name="names_span_excl", using="gist"),
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    _realm(),
+    sa.Column("token_id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("slot", sa.SmallInteger, nullable=False),
+    sa.Column("hash", sa.LargeBinary, nullable=False, unique=True),
+    _moment("created_at", nullable=False),
+    _moment("expires_at"),
+    _moment("revoked_at"),
+    sa.ForeignKeyConstraint(["realm_id", "name"], ["names.realm_id", "names.name"], ondelete="CASCADE"),
+    sa.CheckConstraint("slot IN (1, 2)", name="slot"),
+    # Two valid tokens of one name at a time, so that rotation has no gap.
+    sa.Index(
+        "tokens_slot_key",
+        "realm_id",
+        "name",
+        "slot",
+        unique=True,
+        postgresql_where=sa.text("revoked_at IS NULL"),
+    ),
+)
+
+agents = sa.Table(
+    "agents",
+    metadata,
+    _realm(),
+    _id("agent_id"),
+    sa.Column("handle", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("box_id", sa.BigInteger),  # a box's own id, its box's for a session, null for a person
+    sa.Column("label", sa.Text),
+    sa.Column("role", sa.Text),
+    sa.Column("addresses", pg.ARRAY(sa.Text), nullable=False),  # every selector that matches this agent
+    sa.Column("harness", sa.Text),
+    sa.Column("cwd", sa.Text),
+    sa.Column("title", sa.Text),
+    sa.Column("checkin_key", sa.Text),
+    sa.Column("state", sa.Text, nullable=False, server_default="unknown"),
+    _moment("state_at", nullable=False),
+    _moment("last_seen", nullable=False),
+    _moment("offline_since"),
+    sa.Column("wake_rung", sa.Text),
+    sa.Column("wake_outcome", sa.Text),
+    sa.Column("wake_reason", sa.Text),
+    _moment("wake_at"),
+    _moment("created_at", nullable=False),
+    _moment("retired_at"),
+    sa.UniqueConstraint("realm_id", "handle"),
+    sa.CheckConstraint("kind IN ('session', 'box', 'person')", name="kind"),
+    sa.CheckConstraint("(kind = 'person') = (box_id IS NULL)", name="box"),
+    sa.CheckConstraint(
+        "state IN ('starting', 'idle', 'busy', 'waiting', 'suspended', 'offline', 'unknown')", name="state"
+    ),
+    sa.Index("agents_box_idx", "realm_id", "box_id"),
+    sa.Index(
+        "agents_checkin_key",
+        "realm_id",
+        "box_id",
+        "checkin_key",
+        unique=True,
+        postgresql_where=sa.text("checkin_key IS NOT NULL"),
+    ),
+)
+
+handle_counters = sa.Table(
+    "handle_counters",
+    metadata,
+    _realm(),
+    sa.Column("label", sa.Text, primary_key=True),
+    sa.Column("last_n", sa.BigInteger, nullable=False),
+)
+
+conversations = sa.Table(
+    "conversations",
+    metadata,
+    _realm(),
+    _id("conv_id"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("title", sa.Text),
+    # `@<address>` is hidden: it cannot be listed, joined or read by name.
+    sa.Column("hidden", sa.Boolean, sa.Computed("left(name, 1) = '@'", persisted=True)),
+    _moment("created_at", nullable=False),
+    sa.UniqueConstraint("realm_id", "name"),
+)
+
+conv_members = sa.Table(
+    "conv_members",
+    metadata,
+    _realm(),
+    sa.Column("agent_id", sa.BigInteger, primary_key=True),
+    sa.Column("conv_id", sa.BigInteger, primary_key=True),
+    sa.Column("last_read_id", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("replay_until_id", sa.BigInteger, nullable=False, server_default="0"),
+    _moment("joined_at", nullable=False),
+    _moment("left_at"),  # the row stays, so that joining again shows nothing twice
+    _agent("agent_id"),
+    _room(),
+    sa.Index("conv_members_room_idx", "realm_id", "conv_id", postgresql_where=sa.text("left_at IS NULL")),
+)
+
+conv_messages = sa.Table(
+    "conv_messages",
+    metadata,
+    _realm(),
+    _id("id"),
+    sa.Column("conv_id", sa.BigInteger, nullable=False),
+    sa.Column("sender_id", sa.BigInteger),  # null: the system itself
+    sa.Column("sender_kind", sa.Text, nullable=False),
+    sa.Column("box_id", sa.BigInteger),
+    sa.Column("selector", sa.Text),  # `to` on the wire
+    sa.Column("client_id", sa.Text),
+    sa.Column("content_hash", sa.LargeBinary),
+    sa.Column("type", sa.Text, nullable=False, server_default="note"),
+    sa.Column("body", sa.Text),
+    sa.Column("payload", pg.JSONB),
+    sa.Column("size", sa.Integer, nullable=False),  # bytes of body and payload
+    sa.Column("urgent", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("thread_id", sa.Text),
+    sa.Column("in_reply_to", sa.BigInteger),
+    sa.Column("relay_of", sa.BigInteger),
+    sa.Column("hop_limit", sa.SmallInteger, nullable=False, server_default="5"),
+    sa.Column("late", sa.Boolean, nullable=False, server_default=sa.false()),
+    _moment("created_at", nullable=False),
+    _moment("expires_at"),
+    _room(),
+    _agent("sender_id"),
+    sa.CheckConstraint("sender_kind IN ('session', 'box', 'person', 'system')", name="sender_kind"),
+    sa.CheckConstraint("(sender_kind = 'system') = (sender_id IS NULL)", name="sender"),
+    sa.CheckConstraint("body <> '' OR (body IS NULL AND payload ? 'summary')", name="body"),
+    sa.CheckConstraint("jsonb_typeof(payload) = 'object'", name="payload"),
+    sa.Index("conv_messages_room_key", "realm_id", "conv_id", "id", unique=True),
+    sa.Index(
+        "conv_messages_client_id_key",
+        "realm_id",
+        "sender_id",
+        "client_id",
+        unique=True,
+        postgresql_where=sa.text("client_id IS NOT NULL"),
+    ),
+    sa.Index(
+        "conv_messages_thread_idx",
+        "realm_id",
+        "thread_id",
+        "id",
+        postgresql_where=sa.text("thread_id IS NOT NULL"),
+    ),
+)
+
+batches = sa.Table(
+    "batches",
+    metadata,
+    _realm(),
+    _id("batch_id"),
+    sa.Column("agent_id", sa.BigInteger, nullable=False),
+    sa.Column("lease", sa.Text, unique=True),
+    sa.Column("poll_key", sa.Text),
+    _moment("handed_at", nullable=False),
+    _moment("fresh_until"),  # while it is, an open batch does not count as unread
+    _moment("committed_at"),
+    _agent("agent_id"),
+    # A reader has one open batch at a time.
+    sa.Index(
+        "batches_open_key",
+        "realm_id",
+        "agent_id",
+        unique=True,
+        postgresql_where=sa.text("committed_at IS NULL"),
+    ),
+    sa.Index(
+        "batches_poll_key_idx",
+        "realm_id",
+        "agent_id",
+        sa.text("batch_id DESC"),
+        postgresql_where=sa.text("poll_key IS NOT NULL"),
+    ),
+)
+
+batch_rooms = sa.Table(
+    "batch_rooms",
+    metadata,
+    _realm(),
+    sa.Column("batch_id", sa.BigInteger, primary_key=True),
+    sa.Column("conv_id", sa.BigInteger, primary_key=True),
+    sa.Column("first_id", sa.BigInteger, nullable=False),
+    sa.Column("last_id", sa.BigInteger, nullable=False),
+    sa.Column(
+        "cursor_id", sa.BigInteger, nullable=False
+    ),  # where the cursor goes when the batch is committed
+    sa.ForeignKeyConstraint(
+        ["realm_id", "batch_id"], ["batches.realm_id", "batches.batch_id"], ondelete="CASCADE"
+    ),
+    _room(),
+    sa.CheckConstraint("first_id <= last_id AND last_id <= cursor_id", name="range"),
+    sa.Index("batch_rooms_room_idx", "realm_id", "conv_id", "last_id"),
+)
+
+audit_log = sa.Table(
+    "audit_log",
+    metadata,
+    sa.Column("audit_id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+    sa.Column("realm", sa.Text),
+    sa.Column("act", sa.Text, nullable=False),
+    sa.Column("target", sa.Text, nullable=False),
+    _moment("at", nullable=False),
+)
+
+sa.event.listen(metadata, "before_create", sa.DDL(Namespace.DDL))

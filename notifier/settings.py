@@ -1,0 +1,170 @@
+"""Where a workstation's programs find the record, read once from the environment and handed down."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+import platformdirs
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_UNEXPANDED = re.compile(r"\s*\$\{[^}]*\}?\s*")
+
+CONNECT = (
+    "Run `readyroom up` on this machine, or `readyroom connect URL` to use a record elsewhere, "
+    "or set READYROOM_URL and READYROOM_TOKEN_FILE."
+)
+
+
+class SettingsError(Exception):
+    """The settings do not say enough, or contradict each other; the text says what to do."""
+
+
+def _given(value: object) -> object:
+    """None for what agent programs send in place of an unset variable: nothing, blanks, `${NAME}`."""
+    if isinstance(value, str):
+        value = value.strip()
+        return None if not value or _UNEXPANDED.fullmatch(value) else value
+    return value
+
+
+Optional = BeforeValidator(_given)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A record and a token that it was given for.
+
+    Attributes:
+        url: base URL without a trailing slash.
+        token: the box's bearer token; never shown.
+        source: where the URL was found, for a human.
+    """
+
+    url: str
+    token: SecretStr
+    source: str
+
+
+class Settings(BaseSettings):
+    """A workstation's settings: environment variables `READYROOM_<NAME>`. Times are seconds.
+
+    Build it with `Settings.load()`, which turns a bad value into plain words.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="READYROOM_", extra="ignore", frozen=True)
+
+    url: Annotated[str | None, Optional] = None
+    token: Annotated[SecretStr | None, Optional] = None
+    token_file: Annotated[Path | None, Optional] = None
+    agent: Annotated[str | None, Optional] = Field(default=None, max_length=128, pattern=r"^[!-~]+$")
+    data_dir: Annotated[Path | None, Optional] = None
+    sweep_seconds: float = Field(default=60, gt=0, le=3600)
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read the environment.
+
+        Raises:
+            SettingsError: a variable holds what it cannot.
+        """
+        try:
+            return cls()
+        except ValidationError as error:
+            bad = error.errors(include_input=False, include_url=False)[0]
+            name = f"READYROOM_{'_'.join(map(str, bad['loc'])).upper()}"
+            hint = " A handle looks like work3-agent#1." if name == "READYROOM_AGENT" else ""
+            raise SettingsError(f"{name} will not do: {bad['msg']}.{hint}") from None
+
+    def access(self) -> Access:
+        """The record to speak to, and the token that belongs to it.
+
+        The environment comes first, then the configuration file, then a `readyroom up` of this machine. A
+        token that was kept for one record is never handed to another.
+
+        Raises:
+            SettingsError: no record, or no token for it, is known.
+        """
+        known = list(self._known())
+        url = self.url.rstrip("/") if self.url else known[0][0] if known else None
+        if url is None:
+            raise SettingsError(f"No record is known here. {CONNECT}")
+        _check_url(url)
+        matching = [(path, source) for at, path, source in known if at == url]
+        source = "READYROOM_URL" if self.url else matching[0][1]
+        if self.token:
+            return Access(url, _check_token(self.token.get_secret_value(), "READYROOM_TOKEN"), source)
+        token_file = self.token_file or (matching[0][0] if matching else None)
+        if token_file is None:
+            raise SettingsError(f"There is no token for {url}. {CONNECT}")
+        return Access(url, _read_token(token_file.expanduser()), source)
+
+    @property
+    def config_file(self) -> Path:
+        """What `readyroom connect` writes: `url` and `token_file`."""
+        return platformdirs.user_config_path("readyroom") / "config.toml"
+
+    @property
+    def up_dir(self) -> Path:
+        """The data folder of this machine's `readyroom up`."""
+        return (self.data_dir or platformdirs.user_data_path("readyroom")).expanduser()
+
+    def _known(self) -> Iterator[tuple[str, Path, str]]:
+        """Records that this machine was told of, best first: URL, token file, source."""
+        config = _read(self.config_file)
+        if config is not None:
+            try:
+                table = tomllib.loads(config)
+                url, token_file = str(table["url"]), Path(str(table["token_file"]))
+            except (tomllib.TOMLDecodeError, KeyError) as error:
+                raise SettingsError(
+                    f"{self.config_file} is not readable ({error}): it holds `url` and `token_file`. "
+                    "Mend it, or run `readyroom connect` again."
+                ) from None
+            yield url.rstrip("/"), self.config_file.parent / token_file, str(self.config_file)
+        up = _read(self.up_dir / "up.json")
+        if up is not None:
+            try:
+                url = str(json.loads(up)["url"])
+            except (ValueError, KeyError, TypeError):
+                raise SettingsError(
+                    f"{self.up_dir / 'up.json'} is not readable. Start `readyroom up` again."
+                ) from None
+            yield url.rstrip("/"), self.up_dir / "box.token", str(self.up_dir / "up.json")
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read ({error}).") from None
+
+
+def _read_token(path: Path) -> SecretStr:
+    text = _read(path)
+    if text is None:
+        raise SettingsError(f"The token file {path} is not there. {CONNECT}")
+    return _check_token(text.strip(), str(path))
+
+
+def _check_token(token: str, source: str) -> SecretStr:
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError(f"{source} holds no token: one line of printable characters is expected.")
+    return SecretStr(token)
+
+
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise SettingsError(f"{url!r} is no URL of a record: it looks like https://readyroom.example:7666.")
+    if parts.username or parts.password:
+        raise SettingsError("The record's URL must hold no user name or password: tokens go into a file.")

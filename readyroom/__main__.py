@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "history": ("readyroom.talk", "What was said in a room; marks nothing as read."),
     "demo": ("readyroom.demo", "Two sessions on two boxes; one wakes the other, in front of your eyes."),
 }
-"""Command -> (module, one line of help). Each module has `main(argv: list[str]) -> int`; argv[0] is the command."""
+"""Command -> (module, one line of help). A module has `main(argv) -> int`; argv[0] is the command."""
 
 
 def main() -> None:

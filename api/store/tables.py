@@ -75,9 +75,11 @@ names = sa.Table(
     sa.Column(
         "span",
         Namespace,
-        # A box or person owns its name and all `<name>-…` ("." follows "-" in this collation); a role only itself.
+        # A box or person owns its name and all `<name>-…`: "." follows "-" in this collation.
+        # A role owns only itself.
         sa.Computed(
-            "CASE WHEN kind = 'role' THEN namespace(realm_id::text || '/' || name, realm_id::text || '/' || name, '[]')"
+            "CASE WHEN kind = 'role'"
+            " THEN namespace(realm_id::text || '/' || name, realm_id::text || '/' || name, '[]')"
             " ELSE namespace(realm_id::text || '/' || name, realm_id::text || '/' || name || '.', '[)') END",
             persisted=True,
         ),
@@ -295,4 +297,4 @@ audit_log = sa.Table(
     _moment("at", nullable=False),
 )
 
-sa.event.listen(metadata, "before_create", sa.DDL(Namespace.DDL))
+sa.event.listen(metadata, "before_create", sa.DDL(Namespace.DDL))  # type: ignore[no-untyped-call]

@@ -1,0 +1,30 @@
+"""Brings a database's schema up to date: alembic, without a configuration file."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from alembic import command
+from alembic.config import Config
+
+
+def upgrade(dsn: str) -> None:
+    """Apply every migration that the database lacks. Programs that try at once take turns.
+
+    Runs an event loop of its own, so no loop may be running in this thread.
+
+    Args:
+        dsn: a libpq URL.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(files("migrations")))
+    config.set_main_option("sqlalchemy.url", asyncpg_url(dsn).replace("%", "%%"))
+    command.upgrade(config, "head")
+
+
+def asyncpg_url(dsn: str) -> str:
+    """The same database for SQLAlchemy: `postgresql+asyncpg://...`."""
+    for scheme in ("postgresql://", "postgres://"):
+        if dsn.startswith(scheme):
+            return f"postgresql+asyncpg://{dsn.removeprefix(scheme)}"
+    return dsn

@@ -1,0 +1,78 @@
+"""What every test may ask for: a real PostgreSQL, and a database of its own in it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from deploy.postgres import Postgres
+from deploy.schema import upgrade
+
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+"""A test database need not survive a power cut."""
+
+TEMPLATE = "migrated"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One embedded server for the whole run."""
+    folder = Path(tempfile.mkdtemp(prefix="readyroom-tests-"))
+    server = Postgres(folder, settings=FAST)
+    try:
+        with server:
+            yield server
+    finally:
+        shutil.rmtree(server.places.home, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def database_template(postgres: Postgres) -> str:
+    """The name of a database that holds the migrated schema and no rows."""
+    asyncio.run(
+        run_sql(postgres.url_of("postgres", user="postgres"), f"CREATE DATABASE {TEMPLATE} OWNER readyroom")
+    )
+    upgrade(postgres.url_of(TEMPLATE))
+    return TEMPLATE
+
+
+@pytest.fixture
+def empty_database_url(postgres: Postgres) -> Iterator[str]:
+    """A fresh database without any table."""
+    yield from _database(postgres, "template0")
+
+
+@pytest.fixture
+def database_url(postgres: Postgres, database_template: str) -> Iterator[str]:
+    """A fresh database with the migrated schema, as a libpq URL."""
+    yield from _database(postgres, database_template)
+
+
+async def run_sql(dsn: str, *statements: str) -> None:
+    """Run statements one by one, each in a transaction of its own."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def _database(postgres: Postgres, template: str) -> Iterator[str]:
+    name = f"test_{next(_numbers)}"
+    admin = postgres.url_of("postgres", user="postgres")
+    create = f"CREATE DATABASE {name} TEMPLATE {template} OWNER readyroom STRATEGY file_copy"
+    asyncio.run(run_sql(admin, create))
+    try:
+        yield postgres.url_of(name)
+    finally:
+        asyncio.run(run_sql(admin, f"DROP DATABASE {name} WITH (FORCE)"))

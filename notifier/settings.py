@@ -65,6 +65,7 @@ class Settings(BaseSettings):
     token: Annotated[SecretStr | None, Optional] = None
     token_file: Annotated[Path | None, Optional] = None
     agent: Annotated[str | None, Optional] = Field(default=None, max_length=128, pattern=r"^[!-~]+$")
+    admin_token_file: Annotated[Path | None, Optional] = None
     data_dir: Annotated[Path | None, Optional] = None
     sweep_seconds: float = Field(default=60, gt=0, le=3600)
 
@@ -105,6 +106,25 @@ class Settings(BaseSettings):
         if token_file is None:
             raise SettingsError(f"There is no token for {url}. {CONNECT}")
         return Access(url, _read_token(token_file.expanduser()), source)
+
+    def operator_access(self) -> Access:
+        """The record to administer, and the operator's token: READYROOM_ADMIN_TOKEN_FILE, or `up`'s own.
+
+        Raises:
+            SettingsError: no record, or no operator's token for it, is known.
+        """
+        url = self.url.rstrip("/") if self.url else next((at for at, _, _ in self._known()), None)
+        if url is None:
+            raise SettingsError(f"No record is known here. {CONNECT}")
+        _check_url(url)
+        own = any(at == url for at, path, _ in self._known() if path.parent == self.up_dir)
+        token_file = self.admin_token_file or (self.up_dir / "admin.token" if own else None)
+        if token_file is None:
+            raise SettingsError(
+                f"The operator's token for {url} is not known here. Set READYROOM_ADMIN_TOKEN_FILE to the "
+                "file that holds it (admin.token in the record's data folder)."
+            )
+        return Access(url, _read_token(token_file.expanduser()), str(token_file))
 
     @property
     def config_file(self) -> Path:

@@ -34,8 +34,8 @@ class Record(Transport):
     ) -> Json:
         """Mint a handle, or take `resume` up again: `{"agent", "box", "role", "realm"}`.
 
-        `key` makes the call idempotent across processes; without one, within this call. Set `agent` to the new
-        handle to make later calls as it.
+        `key` makes the call idempotent across processes; without one, within this call. Set `agent` to the
+        new handle to make later calls as it.
         """
         wanted = {"role": role, "harness": harness, "cwd": cwd, "title": title, "resume": resume}
         headers = {"Idempotency-Key": key or secrets.token_hex(16)}

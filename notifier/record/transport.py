@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -203,10 +204,15 @@ def _word(value: object) -> str:
 
 
 def _unreachable(url: str, error: BaseException) -> str:
-    why = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
+    if isinstance(error, TimeoutError):
+        why = "it did not answer in time"
+    elif isinstance(error, OSError) and error.errno:
+        why = os.strerror(error.errno).lower()
+    else:
+        why = str(error)
     return (
-        f"The record at {url} cannot be reached ({why}). Start it with `readyroom up`, or check READYROOM_URL "
-        "and the network, then try again: what was not confirmed may be sent again."
+        f"The record at {url} cannot be reached ({why}). Start it with `readyroom up`, or check "
+        "READYROOM_URL and the network, then try again."
     )
 
 

@@ -1,0 +1,42 @@
+"""How a command of the program ends: exit status 0, 1 (failed) or 2 (wrong usage), errors in plain words."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import typer
+
+from notifier.record import RecordError
+from notifier.settings import SettingsError
+from readyroom.screen import inert
+
+
+class WrongUsageError(Exception):
+    """The command was called in a way that cannot work; the text says how it can."""
+
+
+def enter(app: typer.Typer, argv: list[str], *, name: str = "readyroom") -> int:
+    """Run one command line and return its exit status. Never shows a traceback for a foreseen failure."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(args=argv, prog_name=name)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except RecordError as error:
+        _tell(error.code, error.detail, as_json="--json" in argv)
+        return 1
+    except SettingsError as error:
+        _tell("settings", str(error), as_json="--json" in argv)
+        return 1
+    except WrongUsageError as error:
+        _tell("usage", str(error), as_json="--json" in argv)
+        return 2
+    return 0
+
+
+def _tell(code: str, detail: str, *, as_json: bool) -> None:
+    text = json.dumps({"code": code, "detail": detail}) if as_json else f"readyroom: {inert(detail)}"
+    sys.stderr.write(f"{text}\n")

@@ -1,0 +1,233 @@
+"""Commands for agents and people: say, poll, rooms, start, join, leave, who, agents, history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+import typer
+
+from notifier.record import Record
+from notifier.settings import Settings
+from readyroom.body import read_body
+from readyroom.entrance import WrongUsageError, enter
+from readyroom.screen import Screen
+from readyroom.speaker import speaking
+
+POLL_BYTES = 32 * 1024
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+Answer = TypeVar("Answer")
+Room = Annotated[str, typer.Argument(help="The room's name.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one document.")]
+Backfill = Annotated[
+    str | None,
+    typer.Option(
+        help="How many earlier messages are unread to you after joining: a number (20), all or none."
+    ),
+]
+
+
+def main(argv: list[str]) -> int:
+    """Run one of the commands; `argv[0]` is its name."""
+    return enter(app, argv)
+
+
+@app.command()
+def say(
+    room: Room,
+    body: Annotated[
+        str | None,
+        typer.Argument(help="The text; - or nothing reads standard input.", show_default=False),
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="Whom in the room it is for.")] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", help="What it is, such as task.request; note when left out.")
+    ] = None,
+    reply_to: Annotated[int | None, typer.Option(help="The id of the message that it answers.")] = None,
+    client_id: Annotated[str | None, typer.Option(help="Your own id: said twice, stored once.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say something in a room that you are in.
+
+    Prefer standard input: other users of the machine can read arguments in its process list.
+    """
+    text = read_body(body)
+    fields = {"to": to, "type": type_, "in_reply_to": reply_to, "client_id": client_id}
+    answer = _ask(lambda record: record.say(room, text, **fields))
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json(answer)
+    readers = [f"{one['agent']} ({one['state']})" for one in answer["receipt"]["accepted"]]
+    message = answer["message"]
+    screen.line(
+        f"#{message['id']} is in {message['room']}. It waits for: {', '.join(readers) or 'nobody yet'}."
+    )
+
+
+@app.command()
+def poll(
+    wait: Annotated[float, typer.Option(min=0, max=50, help="Seconds to wait for something to arrive.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, max=1000, help="At most so many messages.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read what is unread, oldest first. Each message is handed over once.
+
+    It counts as read when it has been printed: what a crash interrupts comes again, marked.
+    """
+    screen = Screen(as_json=as_json)
+
+    async def read(record: Record) -> None:
+        batch = await record.poll(max_bytes=POLL_BYTES, wait_seconds=wait, limit=limit)
+        screen.json(batch) if as_json else _show(screen, batch)
+        screen.flush()
+        if batch["lease"] is not None:
+            await record.ack(batch["lease"])
+
+    _ask(read)
+
+
+def _show(screen: Screen, batch: dict[str, Any]) -> None:
+    for message in (message for room in batch["rooms"] for message in room["messages"]):
+        screen.message(message)
+    if not batch["count"]:
+        screen.line(f"Nothing is unread for {batch['agent']}.")
+    elif batch["more"]:
+        left = ", ".join(
+            f"{room['room']}: {room['unread_left']}" for room in batch["rooms"] if room["unread_left"]
+        )
+        screen.line(f"More is unread ({left}). Poll again.", "bold")
+
+
+@app.command()
+def rooms(
+    everywhere: Annotated[bool, typer.Option("--all", help="Every room of the realm.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show my rooms with what is unread in them."""
+    rows = _ask(lambda record: record.rooms(everywhere=everywhere))
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json({"rooms": rows})
+    table = [
+        (
+            row["room"],
+            row["unread"],
+            row["members"],
+            row["last_message_at"],
+            "" if row["member"] else "no",
+            row["title"],
+        )
+        for row in rows
+    ]
+    columns = ("room", "unread", "members", "last message", "member", "title")
+    screen.table(columns, table, empty="You are in no room. `readyroom rooms --all` shows every room.")
+
+
+@app.command()
+def start(
+    room: Room,
+    title: Annotated[str | None, typer.Option(help="One line: what the room is for.")] = None,
+    backfill: Backfill = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a room, or join it when it exists."""
+    earlier = _backfill(backfill)
+    _joined(_ask(lambda record: record.start(room, title=title, backfill=earlier)), as_json)
+
+
+@app.command()
+def join(room: Room, backfill: Backfill = None, as_json: AsJson = False) -> None:
+    """Join a room. Joining again changes nothing."""
+    earlier = _backfill(backfill)
+    _joined(_ask(lambda record: record.join(room, backfill=earlier)), as_json)
+
+
+def _backfill(value: str | None) -> int | Literal["none", "all"] | None:
+    match value:
+        case None | "none" | "all":
+            return value
+        case _ if value.isdecimal():
+            return int(value)
+    raise WrongUsageError(f"--backfill is a number, all or none, not {value!r}.")
+
+
+def _joined(answer: dict[str, Any], as_json: bool) -> None:
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json(answer)
+    screen.line(f"You are in {answer['room']}; {answer['unread']} unread.")
+
+
+@app.command()
+def leave(room: Room, as_json: AsJson = False) -> None:
+    """Leave a room."""
+    _ask(lambda record: record.leave(room))
+    screen = Screen(as_json=as_json)
+    screen.json({}) if as_json else screen.line(f"You left {room}.")
+
+
+@app.command()
+def who(room: Room, as_json: AsJson = False) -> None:
+    """Show who is in a room, in what state, and how far each has read."""
+    rows = _ask(lambda record: record.members(room))
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json({"members": rows})
+    table = [(_you(row), row["kind"], row["state"], row["last_read_id"], row["unread"]) for row in rows]
+    screen.table(("agent", "kind", "state", "read up to", "unread"), table, empty=f"Nobody is in {room}.")
+
+
+@app.command()
+def agents(
+    retired: Annotated[bool, typer.Option("--retired", help="Also those that are gone for good.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show everyone who can be written to."""
+    rows = _ask(lambda record: record.agents(retired=retired))
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json({"agents": rows})
+    table = [
+        (_you(row), row["kind"], row["state"], row.get("harness"), row.get("cwd"), row["last_seen"])
+        for row in rows
+    ]
+    screen.table(("agent", "kind", "state", "program", "folder", "last seen"), table, empty="Nobody is here.")
+
+
+def _you(row: dict[str, Any]) -> str:
+    return f"{row['agent']} (you)" if row.get("you") else str(row["agent"])
+
+
+@app.command()
+def history(
+    room: Room,
+    before: Annotated[int | None, typer.Option(help="Only messages with a smaller id.")] = None,
+    after: Annotated[int | None, typer.Option(help="Only messages with a greater id.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The newest so many.")] = None,
+    thread: Annotated[str | None, typer.Option(help="Only this thread.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was said in a room, oldest first. Marks nothing as read."""
+    rows = _ask(
+        lambda record: record.history(room, before=before, after=after, limit=limit, thread_id=thread)
+    )
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json({"messages": rows})
+    for message in rows:
+        screen.message(message)
+    if not rows:
+        screen.line(f"Nothing was said in {room}.")
+
+
+def _ask(call: Callable[[Record], Awaitable[Answer]]) -> Answer:
+    """Make one call as whoever we are."""
+
+    async def asked() -> Answer:
+        async with speaking(Settings.load()) as record:
+            return await call(record)
+
+    return asyncio.run(asked())

@@ -1,0 +1,39 @@
+"""What can go wrong in the notifier itself; each text says what to do next."""
+
+from __future__ import annotations
+
+
+class NotifierError(Exception):
+    """The root."""
+
+
+class AlreadyRunning(NotifierError):
+    """Another notifier holds this user's lock."""
+
+    def __init__(self, runtime_dir: str, pid: int | None) -> None:
+        who = f"process {pid}" if pid else "another process"
+        super().__init__(
+            f"A notifier of this user runs already ({who}, {runtime_dir}). Use that one "
+            "(`readyroom status`), stop it first, or give this one a folder of its own in "
+            "READYROOM_RUNTIME_DIR."
+        )
+        self.pid = pid
+
+
+class NotRunning(NotifierError):
+    """Nobody answers on the control socket."""
+
+    def __init__(self, socket_path: str) -> None:
+        super().__init__(
+            f"No notifier answers at {socket_path}. Start one with `readyroom notifier` (or `readyroom up`)."
+        )
+
+
+class UnsafeFolder(NotifierError):
+    """The runtime folder is open to other users, or belongs to one."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} belongs to another user or can be entered by others. Remove it, or name a folder of "
+            "your own (mode 700) in READYROOM_RUNTIME_DIR."
+        )

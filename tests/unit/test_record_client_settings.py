@@ -1,0 +1,171 @@
+"""Where a workstation finds its record, and whose token goes there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from notifier.settings import Settings, SettingsError
+
+UP = "http://127.0.0.1:7666"
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user who has nothing set up."""
+    for name in ("URL", "TOKEN", "TOKEN_FILE", "AGENT", "DATA_DIR", "ADMIN_TOKEN_FILE", "SWEEP_SECONDS"):
+        monkeypatch.delenv(f"READYROOM_{name}", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path
+
+
+def run_up(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "up.json").write_text(json.dumps({"url": UP}))
+    (folder / "box.token").write_text("box-secret\n")
+    (folder / "admin.token").write_text("admin-secret\n")
+
+
+def connect(url: str = "https://record.example") -> None:
+    config = Settings.load().config_file
+    config.parent.mkdir(parents=True)
+    config.write_text(f'url = "{url}"\ntoken_file = "token"\n')
+    (config.parent / "token").write_text("config-secret")
+
+
+def access() -> tuple[str, str]:
+    found = Settings.load().access()
+    return found.url, found.token.get_secret_value()
+
+
+def test_nothing_known_says_what_to_do() -> None:
+    with pytest.raises(SettingsError, match=r"No record is known here.*readyroom up"):
+        access()
+
+
+def test_a_running_up_is_found(machine: Path) -> None:
+    run_up(Settings.load().up_dir)
+    assert access() == (UP, "box-secret")
+
+
+def test_another_data_folder_is_found(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_up(machine / "elsewhere")
+    monkeypatch.setenv("READYROOM_DATA_DIR", str(machine / "elsewhere"))
+    assert access() == (UP, "box-secret")
+
+
+def test_the_config_file_comes_before_a_running_up() -> None:
+    run_up(Settings.load().up_dir)
+    connect()
+    assert access() == ("https://record.example", "config-secret")
+
+
+def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect()
+    monkeypatch.setenv("READYROOM_URL", "https://other.example/")
+    monkeypatch.setenv("READYROOM_TOKEN", " env-secret\n")
+    assert access() == ("https://other.example", "env-secret")
+
+
+def test_a_token_file_is_read(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (machine / "t").write_text("file-secret\n")
+    monkeypatch.setenv("READYROOM_URL", "https://other.example")
+    monkeypatch.setenv("READYROOM_TOKEN_FILE", str(machine / "t"))
+    assert access() == ("https://other.example", "file-secret")
+
+
+def test_a_token_is_never_handed_to_another_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_up(Settings.load().up_dir)
+    connect()
+    monkeypatch.setenv("READYROOM_URL", "https://other.example")
+    with pytest.raises(SettingsError, match=r"no token for https://other\.example"):
+        access()
+
+
+@pytest.mark.parametrize(
+    "unset", ["", "  ", "${READYROOM_AGENT}", "${READYROOM_AGENT:-}", "${READYROOM_AGENT"]
+)
+def test_what_programs_send_for_an_unset_handle_means_none(
+    unset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("READYROOM_AGENT", unset)
+    assert Settings.load().agent is None
+
+
+@pytest.mark.parametrize("bad", ["a b", "a\x1b[2J", "a\u202eb", "a" * 129])
+def test_a_handle_that_is_none_is_refused_with_an_example(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_AGENT", bad)
+    with pytest.raises(SettingsError, match=r"READYROOM_AGENT will not do.*work3-agent#1"):
+        Settings.load()
+
+
+@pytest.mark.parametrize("bad", ["ftp://x", "x", "http://", "http://h?token=1", "http://h/#x"])
+def test_a_url_that_is_none_is_refused(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", bad)
+    monkeypatch.setenv("READYROOM_TOKEN", "t")
+    with pytest.raises(SettingsError, match="no URL of a record"):
+        access()
+
+
+def test_a_password_in_the_url_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", "http://user:hunter2@h")
+    with pytest.raises(SettingsError) as refused:
+        access()
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_bad_token_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", UP)
+    monkeypatch.setenv("READYROOM_TOKEN", "two words")
+    with pytest.raises(SettingsError, match="READYROOM_TOKEN holds no token") as refused:
+        access()
+    assert "two words" not in str(refused.value)
+
+
+def test_a_missing_token_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", UP)
+    monkeypatch.setenv("READYROOM_TOKEN_FILE", "/nowhere/token")
+    with pytest.raises(SettingsError, match="/nowhere/token is not there"):
+        access()
+
+
+@pytest.mark.parametrize("torn", ["url = ", 'url = "https://x"', ""])
+def test_a_torn_config_file_is_named(torn: str) -> None:
+    config = Settings.load().config_file
+    config.parent.mkdir(parents=True)
+    config.write_text(torn)
+    with pytest.raises(SettingsError, match=r"config\.toml is not readable"):
+        access()
+
+
+@pytest.mark.parametrize("torn", ["", "[]", "{}"])
+def test_a_torn_up_file_is_named(torn: str) -> None:
+    folder = Settings.load().up_dir
+    folder.mkdir(parents=True)
+    (folder / "up.json").write_text(torn)
+    with pytest.raises(SettingsError, match=r"up\.json is not readable"):
+        access()
+
+
+def test_the_operator_of_a_running_up_is_known() -> None:
+    run_up(Settings.load().up_dir)
+    found = Settings.load().operator_access()
+    assert (found.url, found.token.get_secret_value()) == (UP, "admin-secret")
+
+
+def test_the_operators_token_is_never_handed_to_another_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_up(Settings.load().up_dir)
+    monkeypatch.setenv("READYROOM_URL", "https://other.example")
+    with pytest.raises(SettingsError, match="READYROOM_ADMIN_TOKEN_FILE"):
+        Settings.load().operator_access()
+
+
+def test_secrets_do_not_show_in_a_representation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", UP)
+    monkeypatch.setenv("READYROOM_TOKEN", "env-secret")
+    settings = Settings.load()
+    assert "env-secret" not in repr(settings) + repr(settings.access())

@@ -10,6 +10,9 @@ from broker_bridge.nudge import Nudge
 
 Role = Literal["consumer", "producer", "both"]
 
+ANY_REALM = "*"
+"""The realm of the record's own admission, where it names each nudge's realm itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Admission:

@@ -1,0 +1,171 @@
+"""The embedded nerve: the tyo-mq protocol on the record's own port."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from typing import Any, Literal
+
+import socketio
+import structlog
+
+from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.limits import Limits
+from broker_bridge.nerve import Admission, Admit
+from broker_bridge.nudge import Nudge
+from broker_bridge.outbox import Outbox
+from broker_bridge.protocol import Protocol
+from broker_bridge.sockets import Sockets
+
+log = structlog.get_logger()
+
+ASGI = Callable[..., Coroutine[Any, Any, None]]
+ADMISSION_SECONDS = 5
+
+
+class EmbeddedBroker:
+    """A nerve and its own broker. Use it from the event loop that it was started on."""
+
+    def __init__(self, *, admit: Admit, limits: Limits | None = None, tick: float = 0.008) -> None:
+        """`admit` looks tokens up; nudges of one room leave at most once in `tick` seconds."""
+        self._admit, self._tick = admit, tick
+        self._limits = limits or Limits()
+        self._protocol = Protocol(self._limits)
+        self._sockets = Sockets(self._limits)
+        self._outbox = Outbox()
+        self._loops: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._revocations = 0
+        self._running = False
+        server = self._sockets.server
+        server.on("connect", self._on_connect)
+        server.on("disconnect", self._on_disconnect)
+        server.on("*", self._on_event)
+
+    def asgi(self, app: ASGI | None = None) -> ASGI:
+        """`app` with the nerve at /socket.io/; everything else, lifespan included, goes to `app`."""
+        wrapped: ASGI = socketio.ASGIApp(self._sockets.server, other_asgi_app=app)
+        return wrapped
+
+    @property
+    def state(self) -> Literal["ok", "degraded"]:
+        """`ok` between start and close."""
+        return "ok" if self._running else "degraded"
+
+    @property
+    def connections(self) -> int:
+        """How many connections are logged in."""
+        return len(self._protocol.admissions)
+
+    @property
+    def dropped(self) -> int:
+        """How many nudges were dropped because too many rooms waited at once."""
+        return self._outbox.dropped
+
+    def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> None:
+        """See `Nerve.nudge`."""
+        self._outbox.put(nudge, realm=realm, names=names)
+
+    def hang_up(self, which: Callable[[Admission], bool]) -> int:
+        """Close every connection whose admission is among `which`, at once; returns how many.
+
+        A login that is being looked up at this moment is looked up once more.
+        """
+        self._revocations += 1
+        ids = [id for id, admission in self._protocol.admissions.items() if which(admission)]
+        for id in ids:
+            self._forget(id)
+        return len(ids)
+
+    async def start(self) -> None:
+        """Begin to carry nudges and to hang up on strangers."""
+        self._running = True
+        self._loops = [asyncio.create_task(self._carry()), asyncio.create_task(self._sweep())]
+
+    async def close(self) -> None:
+        """Hang up on everybody and stop."""
+        self._running = False
+        self.hang_up(lambda _: True)
+        for loop in self._loops:
+            loop.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=0.5)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._loops, *self._tasks, return_exceptions=True)
+        self._loops.clear()
+        await self._sockets.server.shutdown()
+
+    async def _carry(self) -> None:
+        while True:
+            await self._outbox.filled()
+            for parcel in self._outbox.take():
+                await self._perform(
+                    self._protocol.nudge(parcel.nudge, realm=parcel.realm, names=parcel.names)
+                )
+            await asyncio.sleep(self._tick)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.grace / 4)
+            await self._sockets.sweep(set(self._protocol.admissions), now=time.monotonic())
+
+    async def _on_connect(self, id: str, *_: Any) -> None:
+        self._protocol.connected(id, now=time.monotonic())
+
+    async def _on_disconnect(self, id: str, *_: Any) -> None:
+        if not self._sockets.is_open(id):  # a client may send an event of this name
+            await self._perform(self._protocol.disconnected(id))
+
+    async def _on_event(self, event: object, id: str, *payload: Any) -> Any:
+        frame: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        first = payload[0] if payload else None
+        await self._perform(self._protocol.frame(id, event, first, now=time.monotonic(), ref=frame))
+        ack = await frame
+        return self._sockets.server.not_handled if ack is None else ack
+
+    async def _perform(self, actions: Iterable[Action]) -> None:
+        encoded: tuple[str, Any, Any] | None = None
+        for action in actions:
+            match action:
+                case Emit(to, event, payload):
+                    if encoded is None or encoded[0] != event or encoded[1] is not payload:
+                        encoded = (event, payload, self._sockets.encode(event, payload))
+                    if not await self._sockets.send(to, encoded[2]):
+                        log.warning("nerve_reader_dropped", connection=to)
+                        self._forget(to, cut=True)
+                case HangUp(connection):
+                    self._forget(connection)
+                case Ask(connection, token):
+                    self._spawn(self._ask(connection, token))
+                case Answer(frame, ack):
+                    if not frame.done():
+                        frame.set_result(ack)
+
+    async def _ask(self, connection: str, token: str) -> None:
+        try:
+            async with asyncio.timeout(ADMISSION_SECONDS):
+                revocations = -1
+                while revocations != self._revocations:
+                    revocations = self._revocations
+                    admission = await self._admit(token)
+        except Exception as exc:
+            log.warning("nerve_admission_failed", error=type(exc).__name__)
+            await self._perform(self._protocol.unanswered(connection))
+        else:
+            await self._perform(self._protocol.admitted(connection, admission))
+
+    def _forget(self, id: str, *, cut: bool = False) -> None:
+        """From now on this connection hears nothing and can do nothing; its socket follows."""
+        farewell = self._protocol.disconnected(id)
+        self._spawn(self._part(id, farewell, cut=cut))
+
+    async def _part(self, id: str, farewell: list[Action], *, cut: bool) -> None:
+        await self._perform(farewell)
+        await (self._sockets.cut(id) if cut else self._sockets.part(id))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,76 @@
+"""What the nerve knows of one connection."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker_bridge.limits import Bucket
+from broker_bridge.nerve import Admission
+from broker_bridge.subscriptions import Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame as it came in; `ref` is the caller's own mark of it."""
+
+    event: object
+    payload: object
+    ref: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """A producer's name as one connection holds it; `id` is what its notices are named after."""
+
+    name: str
+    id: str
+
+
+@dataclass(slots=True)
+class Connection:
+    """One connection, from socket.io CONNECT to its end.
+
+    Attributes:
+        id: the socket.io session id.
+        bucket: its allowance of frames.
+        admission: None until a login succeeded.
+        asking: a login is being looked up, and `held` waits for the answer.
+        consumers: name -> id that notices are named after.
+        producers: folded name -> producer.
+        subscriptions: by their key and mode.
+    """
+
+    id: str
+    bucket: Bucket
+    admission: Admission | None = None
+    asking: bool = False
+    held: deque[Frame] = field(default_factory=deque)
+    consumers: dict[str, str] = field(default_factory=dict)
+    producers: dict[str, Producer] = field(default_factory=dict)
+    subscriptions: dict[tuple[str, bool], Subscription] = field(default_factory=dict)
+    failed_logins: int = 0
+    dropped: int = 0
+    told_limited_at: float = float("-inf")
+
+    @property
+    def realm(self) -> str | None:
+        """The realm that its token decides."""
+        return self.admission.realm if self.admission else None
+
+    def may(self, event: str) -> bool:
+        """Whether its role allows to send `event`."""
+        if self.admission is None:
+            return event == "AUTHENTICATION"
+        if event in CONSUMING:
+            return self.admission.role in ("consumer", "both")
+        return event not in PRODUCING or self.admission.role in ("producer", "both")
+
+    def consumer_id(self, name: str) -> str:
+        """The id of one of its consumers; the connection's own id for a name that was not registered."""
+        return self.consumers.get(name, self.id)
+
+
+CONSUMING = frozenset({"CONSUMER", "SUBSCRIBE", "UNSUBSCRIBE", "ACK"})
+PRODUCING = frozenset({"PRODUCER", "PRODUCE", "PRODUCE_CHUNK"})

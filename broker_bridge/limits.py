@@ -1,0 +1,55 @@
+"""How much one connection may ask of the nerve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one connection; what goes beyond is refused, told, and in the end hung up on.
+
+    Attributes:
+        text: characters of a name, an event or a token.
+        names: consumer names, and as many producer names.
+        subscriptions: live subscriptions.
+        held: frames that wait for the answer to a login.
+        logins: failed logins.
+        per_second: frames a second, on average.
+        burst: frames at once.
+        flood: frames dropped for going over the rate, in all.
+        outgoing: packets that wait for a slow reader.
+        links: connections of one box, person or nerve token.
+        grace: seconds until a connection must be admitted.
+    """
+
+    text: int = 256
+    names: int = 8
+    subscriptions: int = 64
+    held: int = 64
+    logins: int = 8
+    per_second: float = 50
+    burst: int = 200
+    flood: int = 2000
+    outgoing: int = 512
+    links: int = 64
+    grace: float = 10
+
+
+class Bucket:
+    """A token bucket over a clock that the caller reads."""
+
+    __slots__ = ("_burst", "_left", "_per_second", "_seen")
+
+    def __init__(self, *, per_second: float, burst: int, now: float) -> None:
+        self._per_second, self._burst = per_second, burst
+        self._left, self._seen = float(burst), now
+
+    def take(self, now: float) -> bool:
+        """Take one; False when none is left at `now` (seconds, never going back)."""
+        self._left = min(self._burst, self._left + (now - self._seen) * self._per_second)
+        self._seen = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True

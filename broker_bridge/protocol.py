@@ -1,0 +1,133 @@
+"""The tyo-mq protocol as the nerve speaks it: frames in, actions out; it opens and awaits nothing.
+
+Whoever holds the sockets calls `connected`, `frame`, `admitted` and `disconnected`, and performs what comes
+back, in order. Each frame gets exactly one `Answer`: at once, or when the login before it is decided.
+What differs from the original broker, and why, is in docs/reference/nerve.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from broker_bridge import presence
+from broker_bridge.actions import Action, Answer, Emit, HangUp
+from broker_bridge.connection import Connection, Frame
+from broker_bridge.handlers import HANDLERS, auth_fail, nudge_deliveries
+from broker_bridge.limits import Limits
+from broker_bridge.nerve import Admission
+from broker_bridge.nudge import Nudge
+from broker_bridge.registry import Registry
+
+SERVER = "readyroom"
+"""What AUTH_OK says in `server`: by it the record knows that it may name the boxes to tell."""
+
+
+class Protocol:
+    """Everything that the nerve decides. Times are seconds of one clock that never goes back."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._registry = Registry(limits)
+
+    @property
+    def admissions(self) -> dict[str, Admission]:
+        """The connections that are logged in."""
+        return {c.id: c.admission for c in self._registry.all_admitted() if c.admission}
+
+    def connected(self, id: str, *, now: float) -> None:
+        """A connection stands; until it is logged in it can do nothing else."""
+        self._registry.open(id, now=now)
+
+    def disconnected(self, id: str) -> list[Action]:
+        """A connection is gone; an unknown one is fine."""
+        left = self._registry.close(id)
+        if left is None:
+            return []
+        return [
+            *(Answer(frame.ref) for frame in left.held),
+            *presence.gone(left, self._registry.realm(left.realm)),
+        ]
+
+    def frame(self, id: str, event: object, payload: object, *, now: float, ref: Any) -> list[Action]:
+        """One frame of a connection; `ref` comes back in its Answer."""
+        connection = self._registry.get(id)
+        if connection is None:
+            return [Answer(ref)]
+        if not connection.bucket.take(now):
+            return [*self._limited(connection, now), Answer(ref)]
+        if not connection.asking:
+            return self._dispatch(connection, Frame(event, payload, ref))
+        if len(connection.held) >= self._limits.held:
+            return [HangUp(id), Answer(ref)]
+        connection.held.append(Frame(event, payload, ref))
+        return []
+
+    def admitted(self, id: str, admission: Admission | None) -> list[Action]:
+        """The answer to an Ask; the frames that waited for it follow, in order."""
+        connection = self._registry.get(id)
+        if connection is None or not connection.asking:
+            return []
+        connection.asking = False
+        actions = list(self._log_in(connection, admission))
+        while connection.held and not connection.asking:
+            actions += self._dispatch(connection, connection.held.popleft())
+        return actions
+
+    def unanswered(self, id: str) -> list[Action]:
+        """An Ask that nobody could answer: not the client's fault, so it may come back."""
+        connection = self._registry.get(id)
+        if connection is None or not connection.asking:
+            return []
+        return [auth_fail(connection, 503, "The record cannot be asked now; connect again soon"), HangUp(id)]
+
+    def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> list[Emit]:
+        """Deliver to those of `realm` who subscribed and whose box or person is among `names`."""
+        return list(nudge_deliveries(self._registry, nudge, realm, frozenset(names)))
+
+    def _log_in(self, connection: Connection, admission: Admission | None) -> Iterator[Action]:
+        if admission is None:
+            connection.failed_logins += 1
+            yield auth_fail(connection, 401, "Invalid authentication token")
+            if connection.failed_logins >= self._limits.logins:
+                yield HangUp(connection.id)
+            return
+        self._registry.admit(connection, admission)
+        welcome = {"realm": admission.realm, "role": admission.role, "server": SERVER}
+        yield Emit(connection.id, "AUTH_OK", welcome)
+        yield from self._too_many(admission)
+
+    def _too_many(self, admission: Admission) -> Iterator[Action]:
+        """The oldest connections of one holder make room for its newest."""
+        links = [c.id for c in self._registry.realm(admission.realm) if _holder(c) == admission.name]
+        for id in links[: -self._limits.links]:
+            yield HangUp(id)
+
+    def _limited(self, connection: Connection, now: float) -> Iterator[Action]:
+        connection.dropped += 1
+        if now - connection.told_limited_at >= 1:
+            connection.told_limited_at = now
+            told = {"code": 429, "reason": "messages_per_second", "retry_after": 1}
+            yield Emit(connection.id, "RATE_LIMITED", told)
+        if connection.dropped > self._limits.flood:
+            yield HangUp(connection.id)
+
+    def _dispatch(self, connection: Connection, frame: Frame) -> list[Action]:
+        handler = HANDLERS.get(frame.event) if isinstance(frame.event, str) else None
+        if handler is None:
+            return [Answer(frame.ref)]
+        event = str(frame.event)
+        if connection.may(event):
+            actions = list(handler(self._registry, connection, frame))
+        elif connection.admission is None:
+            actions = [auth_fail(connection, 401, f"Authentication required before {event}")]
+        else:
+            role = connection.admission.role
+            actions = [auth_fail(connection, 403, f"Role '{role}' is not allowed to send {event}")]
+        if not any(isinstance(action, Answer) for action in actions):
+            actions.append(Answer(frame.ref))
+        return actions
+
+
+def _holder(connection: Connection) -> str | None:
+    return connection.admission.name if connection.admission else None

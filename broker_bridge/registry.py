@@ -1,0 +1,76 @@
+"""Who is connected, by realm, and who holds which name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from broker_bridge.connection import Connection
+from broker_bridge.limits import Bucket, Limits
+from broker_bridge.nerve import Admission
+
+
+class Registry:
+    """The connections of one nerve. A name belongs to its holder: nobody can take another's."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._connections: dict[str, Connection] = {}
+        self._realms: dict[str, dict[str, Connection]] = {}
+        self._consumers: dict[tuple[str, str, str], Connection] = {}
+
+    def open(self, id: str, *, now: float) -> None:
+        """A new connection; one that is known already stays as it is."""
+        bucket = Bucket(per_second=self.limits.per_second, burst=self.limits.burst, now=now)
+        self._connections.setdefault(id, Connection(id, bucket))
+
+    def get(self, id: str) -> Connection | None:
+        """The connection, while it is open."""
+        return self._connections.get(id)
+
+    def close(self, id: str) -> Connection | None:
+        """Forget a connection with all that it holds."""
+        left = self._connections.pop(id, None)
+        if left is None or left.admission is None:
+            return left
+        realm = self._realms[left.admission.realm]
+        del realm[id]
+        if not realm:
+            del self._realms[left.admission.realm]
+        for name in left.consumers:
+            if self._consumers.get(_owned(left.admission, name)) is left:
+                del self._consumers[_owned(left.admission, name)]
+        return left
+
+    def admit(self, connection: Connection, admission: Admission) -> None:
+        """The connection is logged in from now on."""
+        connection.admission = admission
+        self._realms.setdefault(admission.realm, {})[connection.id] = connection
+
+    def realm(self, realm: str | None) -> Collection[Connection]:
+        """The connections that are logged in there."""
+        return self._realms.get(realm, {}).values() if realm is not None else ()
+
+    def all_admitted(self) -> list[Connection]:
+        """The connections that are logged in anywhere."""
+        return [c for realm in self._realms.values() for c in realm.values()]
+
+    def claim_consumer(
+        self, connection: Connection, admission: Admission, name: str, id: str
+    ) -> Connection | None:
+        """Bind a consumer's name to this connection; returns the one of the same owner that held it."""
+        key = _owned(admission, name)
+        earlier = self._consumers.get(key)
+        self._consumers[key] = connection
+        connection.consumers[name] = id
+        return earlier if earlier is not connection else None
+
+    def producer_is_anothers(self, admission: Admission, folded: str) -> bool:
+        """Whether somebody else of the realm holds this producer's name now."""
+        return any(
+            folded in c.producers and c.admission is not None and c.admission.name != admission.name
+            for c in self.realm(admission.realm)
+        )
+
+
+def _owned(admission: Admission, name: str) -> tuple[str, str, str]:
+    return admission.realm, admission.name, name

@@ -1,0 +1,95 @@
+"""The socket.io server under the embedded nerve: what python-socketio leaves open is closed here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import socketio
+
+from broker_bridge.limits import Limits
+
+NAMESPACE = "/"
+MAX_FRAME = 1_000_000
+"""Bytes of the largest frame that is read."""
+
+Encoded = str | list[str | bytes]
+
+
+class Sockets:
+    """Sends to connections by their socket.io id, without ever waiting for a slow reader."""
+
+    def __init__(self, limits: Limits) -> None:
+        quiet = logging.getLogger("readyroom.nerve.sockets")
+        quiet.setLevel(logging.CRITICAL)  # it logs what strangers send
+        self._limits = limits
+        self.server = socketio.AsyncServer(
+            async_mode="asgi",
+            async_handlers=False,
+            ping_interval=5,
+            ping_timeout=10,
+            max_http_buffer_size=MAX_FRAME,
+            cors_allowed_origins="*",
+            cors_credentials=False,
+            namespaces=[NAMESPACE],
+            logger=quiet,
+            engineio_logger=quiet,
+        )
+        self._strangers: dict[str, float] = {}
+
+    @staticmethod
+    def encode(event: str, payload: Any) -> Encoded:
+        """One event as a packet that can be sent to many."""
+        packet = socketio.packet.Packet(socketio.packet.EVENT, data=[event, payload])
+        encoded: Encoded = packet.encode()
+        return encoded
+
+    def is_open(self, id: str) -> bool:
+        """Whether the connection really stands; a client can claim anything."""
+        return bool(self.server.manager.is_connected(id, NAMESPACE))
+
+    async def send(self, id: str, encoded: Encoded) -> bool:
+        """Queue a packet; False when the reader is so far behind that it has to go."""
+        link = self._link(id)
+        if link is None:
+            return True
+        if link.queue.qsize() >= self._limits.outgoing:
+            return False
+        for part in [encoded] if isinstance(encoded, str) else encoded:
+            await self.server.eio.send(link.sid, part)
+        return True
+
+    async def part(self, id: str) -> None:
+        """Close a connection after what was sent to it; within two seconds it is forgotten."""
+        link = self._link(id)
+        await self.server.disconnect(id)
+        if link is not None:
+            await self._close(link.sid)
+
+    async def cut(self, id: str) -> None:
+        """Close a connection that does not read, and throw away what waits for it."""
+        link = self._link(id)
+        if link is not None:
+            await link.close(wait=False, abort=True)
+            while not link.queue.empty():
+                link.queue.get_nowait()
+            link.queue.put_nowait(None)
+
+    async def sweep(self, admitted: set[str], *, now: float) -> None:
+        """Close what stands for longer than the grace time without being admitted."""
+        known = {self.server.manager.eio_sid_from_sid(id, NAMESPACE) for id in admitted}
+        strangers = [sid for sid in list(self.server.eio.sockets) if sid not in known]
+        self._strangers = {sid: self._strangers.get(sid, now) for sid in strangers}
+        late = [sid for sid, since in self._strangers.items() if now - since >= self._limits.grace]
+        await asyncio.gather(*(self._close(sid) for sid in late))
+
+    async def _close(self, sid: str) -> None:
+        try:
+            async with asyncio.timeout(2):
+                await self.server.eio.disconnect(sid)
+        except TimeoutError:
+            pass  # it is marked as closed; only its last packets never left
+
+    def _link(self, id: str) -> Any:
+        return self.server.eio.sockets.get(self.server.manager.eio_sid_from_sid(id, NAMESPACE))

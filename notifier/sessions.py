@@ -8,6 +8,23 @@ from typing import Literal
 State = Literal["starting", "idle", "busy", "waiting", "suspended", "offline", "unknown"]
 """`waiting`: a dialog is open. `unknown`: nobody may type."""
 
+Event = Literal[
+    "session-start",
+    "prompt",
+    "tool",
+    "dialog-open",
+    "dialog-close",
+    "ending",
+    "stop",
+    "continue",
+    "session-end",
+]
+"""What hooks say, in no program's words.
+
+`tool`: work goes on. `ending`: the turn is about to end, and what is unread is being looked up. `stop`: it
+has ended. `continue`: it was kept going.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Process:

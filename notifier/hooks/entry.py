@@ -1,0 +1,95 @@
+"""`readyroom hook EVENT --for PROGRAM`: tells the notifier, and hands its answer to the program.
+
+Exit status 0 whatever happens: a hook that fails would stop the agent's work.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from notifier.hooks.place import find_place, given
+from notifier.hooks.talk import tell
+from notifier.paths import control_socket, runtime_dir
+from notifier.programs import MODULES, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from notifier.programs.base import Mode, Program, Told
+
+BUDGET_SECONDS = 1.9
+USAGE = f"""Usage: readyroom hook EVENT --for PROGRAM
+
+Tells this box's notifier what an agent session does. Agent programs call it from their hooks, with their
+JSON on stdin; scripts may call it too (--for plain). It never fails, and is silent when no notifier runs.
+
+EVENT: session-start, prompt, tool, dialog-open, dialog-close, stop, session-end
+PROGRAM: {", ".join(MODULES)}
+
+READYROOM_HOOK_MODE says what a turn's end does with unread messages: engage (hand them to the agent and
+keep it going; the default for claude-code), notify (show a line), off (the default for plain).
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Run one hook; always 0, within 2 s."""
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+    signal.setitimer(signal.ITIMER_REAL, BUDGET_SECONDS)
+    try:
+        if any(word in ("-h", "--help") for word in argv):
+            sys.stdout.write(USAGE)
+        elif (wanted := _wanted(argv)) is not None:
+            _run(*wanted, os.environ)
+    except Exception:  # noqa: S110 - silence is what a hook promises
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return 0
+
+
+def _wanted(argv: list[str]) -> tuple[str, Program] | None:
+    match argv[1:]:
+        case [event, "--for", name] | ["--for", name, event]:
+            program = find(name)
+            if program is not None:
+                return event, program
+    sys.stderr.write(f"readyroom hook: cannot read {' '.join(argv[1:])!r}; nothing was told.\n{USAGE}")
+    return None
+
+
+def _run(event: str, program: Program, environ: Mapping[str, str]) -> None:
+    told = program.understand(event, given(sys.stdin.fileno()) if program.reads_stdin else {})
+    if told is None:
+        return
+    folder = runtime_dir(environ)
+    answer = tell(
+        control_socket(folder),
+        {**find_place(program, told, environ), "op": "hook", "event": told.event, "program": program.name},
+        mode=_mode(program, told, environ),
+        hand_over=lambda text: _print(program.context(told.event, text)),
+        missed=os.path.join(folder, "missed"),
+    )
+    if notice := answer.get("notice"):
+        _print(program.notice(notice))
+
+
+def _mode(program: Program, told: Told, environ: Mapping[str, str]) -> Mode:
+    if told.mode is not None:
+        return told.mode
+    match environ.get("READYROOM_HOOK_MODE"):
+        case "engage":
+            return "engage"
+        case "notify":
+            return "notify"
+        case "off":
+            return "off"
+        case _:
+            return program.default_mode
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,63 @@
+"""What a hook says to the notifier, in order, and what stays behind when nobody listens."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from notifier.control.client import Control
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from notifier.programs.base import Mode
+
+
+def tell(
+    socket_path: str, request: dict[str, Any], *, mode: Mode, hand_over: Callable[[str], None], missed: str
+) -> dict[str, Any]:
+    """Tell the notifier; returns its last answer, `{}` when nobody listens.
+
+    A turn's end is told as "ending" first, so that a message that arrives while the unread ones are looked up
+    is not lost; then as "continue" if `hand_over` took a text, else as "stop".
+    """
+    try:
+        with Control(socket_path) as control:
+            if request["event"] == "stop" and mode != "off":
+                return _end_turn(control, request, mode, hand_over)
+            answer = control.ask(request)
+            if text := answer.get("text"):
+                hand_over(text)
+            return answer
+    except (OSError, ValueError):
+        _leave_word(missed, request)
+        return {}
+
+
+def _end_turn(
+    control: Control, request: dict[str, Any], mode: Mode, hand_over: Callable[[str], None]
+) -> dict[str, Any]:
+    answer = control.ask({**request, "event": "ending", "mode": mode})
+    after = "stop"
+    if text := answer.get("text"):
+        try:
+            hand_over(text)
+            after = "continue"
+        except OSError:
+            pass
+    control.ask({**request, "event": after})
+    return answer
+
+
+def _leave_word(missed: str, request: dict[str, Any]) -> None:
+    """Keep the newest event of each process for the notifier's next start."""
+    process = request.get("process")
+    if process is None or not os.path.isdir(missed):
+        return
+    path = os.path.join(missed, f"{process['pid']}-{process['started']}.json")
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(request, file)
+    os.replace(temporary, path)

@@ -1,0 +1,71 @@
+"""The seam between an agent program and everything that must not know which one it is."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal, Protocol
+
+    from notifier.programs.processes import Seen
+    from notifier.sessions import Event, State
+
+    Mode = Literal["engage", "notify", "off"]
+
+    class Program(Protocol):
+        """One agent program. Used by hooks, so its module imports only what starts fast."""
+
+        name: str
+        catchup: str
+        """The line that makes an idle session read."""
+        reads_stdin: bool
+        """Whether its hooks are given JSON on stdin."""
+        default_mode: Mode
+        """What the end of a turn does with unread messages where nobody has set it."""
+
+        def understand(self, event: str, given: Mapping[str, Any]) -> Told | None:
+            """What a hook call means; None where it says nothing about the session itself."""
+
+        def owner(self, environ: Mapping[str, str], ancestors: Sequence[Seen]) -> tuple[Seen, bool] | None:
+            """The program's process among a hook's ancestors, nearest first, and whether that is sure."""
+
+        def registry(self, environ: Mapping[str, str], pid: int) -> str | None:
+            """Path of the file in which the program itself says what it does, if it keeps one."""
+
+        def sign(self, registry: str, *, started: int) -> State | None:
+            """What that file says of the process that began at `started`; None when it says nothing sure."""
+
+        def context(self, event: Event, text: str) -> str:
+            """What a hook prints to hand `text` to the model; at `ending` this keeps the turn going."""
+
+        def notice(self, text: str) -> str:
+            """What a hook prints to show `text` to the human alone."""
+
+
+class Told:
+    """What a hook call means.
+
+    Attributes:
+        event: in our words.
+        session_id: the program's own id of the session.
+        cwd: its working folder.
+        mode: what to do with unread messages where the event itself decides it.
+        resting: a `session-start` after which the session waits for input.
+    """
+
+    __slots__ = ("cwd", "event", "mode", "resting", "session_id")
+
+    def __init__(
+        self,
+        event: Event,
+        *,
+        session_id: str | None = None,
+        cwd: str | None = None,
+        mode: Mode | None = None,
+        resting: bool = True,
+    ) -> None:
+        self.event = event
+        self.session_id = session_id
+        self.cwd = cwd
+        self.mode = mode
+        self.resting = resting

@@ -1,0 +1,129 @@
+"""Claude Code: its hooks' words, its registry file, its answers."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from notifier.programs.base import Told
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from notifier.programs.base import Mode, Program
+    from notifier.programs.processes import Seen
+    from notifier.sessions import Event, State
+
+NATIVE: dict[str, Event] = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "prompt",
+    "PreToolUse": "tool",
+    "PostToolUse": "tool",
+    "PostToolUseFailure": "tool",
+    "PermissionDenied": "tool",
+    "PermissionRequest": "dialog-open",
+    "Elicitation": "dialog-open",
+    "ElicitationResult": "dialog-close",
+    "PreCompact": "tool",
+    "Stop": "stop",
+    "StopFailure": "stop",
+    "SessionEnd": "session-end",
+}
+"""Claude Code's event -> ours."""
+
+_ASKING = ("AskUserQuestion", "ExitPlanMode")
+"""Tools that are dialogs themselves."""
+
+_SAME_PROCESS_GOES_ON = ("clear", "resume")
+"""Reasons of SessionEnd after which a SessionStart of the same process follows."""
+
+_STATES: dict[str, State] = {"idle": "idle", "shell": "idle", "busy": "busy", "waiting": "waiting"}
+"""The registry's words -> ours; `shell` is idle with a command running in the background."""
+
+
+class ClaudeCode:
+    """Claude Code, as of the versions named in docs/explanation/waking.md."""
+
+    name = "claude-code"
+    catchup = "/catchup"
+    reads_stdin = True
+    default_mode: Mode = "engage"
+
+    def understand(self, event: str, given: Mapping[str, Any]) -> Told | None:
+        """Read Claude Code's JSON; without it, the event of our own name as it stands."""
+        if given.get("agent_id"):
+            return None
+        native = given.get("hook_event_name")
+        ours = self._ours(native, given) if isinstance(native, str) else _own_name(event)
+        if ours is None:
+            return None
+        return Told(
+            ours,
+            session_id=_text(given.get("session_id")),
+            cwd=_text(given.get("cwd")),
+            mode="off" if native == "StopFailure" else None,
+            resting=given.get("source") != "compact",
+        )
+
+    def _ours(self, native: str, given: Mapping[str, Any]) -> Event | None:
+        match native:
+            case "PreToolUse" if given.get("tool_name") in _ASKING:
+                return "dialog-open"
+            case "Notification":
+                return "dialog-open" if given.get("notification_type") == "permission_prompt" else None
+            case "SessionEnd" if given.get("reason") in _SAME_PROCESS_GOES_ON:
+                return None
+            case _:
+                return NATIVE.get(native)
+
+    def owner(self, environ: Mapping[str, str], ancestors: Sequence[Seen]) -> tuple[Seen, bool] | None:
+        """The ancestor named in CLAUDE_PID, else the nearest one called `claude`, else a guess."""
+        named = environ.get("CLAUDE_PID", "")
+        for seen in ancestors:
+            if str(seen.pid) == named:
+                return seen, True
+        for seen in ancestors:
+            if seen.name == "claude":
+                return seen, True
+        for seen in ancestors:
+            if seen.name == "node":
+                return seen, False
+        return None
+
+    def registry(self, environ: Mapping[str, str], pid: int) -> str | None:
+        """The file that Claude Code keeps for each of its processes."""
+        home = environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
+        return os.path.join(home, "sessions", f"{pid}.json")
+
+    def sign(self, registry: str, *, started: int) -> State | None:
+        """The registry's status, unless the file was left behind by an earlier process of that number."""
+        try:
+            with open(registry, encoding="utf-8") as file:
+                kept = json.load(file)
+        except (OSError, ValueError):
+            return None
+        if not isinstance(kept, dict) or str(kept.get("procStart")) != str(started):
+            return None
+        return _STATES.get(str(kept.get("status")), "unknown") if "status" in kept else None
+
+    def context(self, event: Event, text: str) -> str:
+        """Additional context: at the start for the first turn, at the end for one more."""
+        native = "SessionStart" if event == "session-start" else "Stop"
+        return json.dumps({"hookSpecificOutput": {"hookEventName": native, "additionalContext": text}})
+
+    def notice(self, text: str) -> str:
+        """One line on the screen that the model does not see."""
+        return json.dumps({"systemMessage": text})
+
+
+def _own_name(event: str) -> Event | None:
+    return next((ours for ours in NATIVE.values() if ours == event), None)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+PROGRAM: Program = ClaudeCode()

@@ -73,7 +73,27 @@ class Database:
             RecordDown: PostgreSQL is away; whether the statement took effect is not known.
             asyncpg.PostgresError: the statement was refused; nothing took effect.
         """
-        return await self._hot.fetch(statement, arguments)
+        async with self._hot.borrowed() as connection:
+            return await connection.fetch(statement, *arguments)
+
+    @contextlib.asynccontextmanager
+    async def reader(self, realm_id: int, agent_id: int) -> AsyncIterator[Reader]:
+        """A transaction under one reader's lock; committed at the end of the block.
+
+        Every statement in it sees all that earlier holders of the lock committed.
+
+        Raises:
+            RecordDown: PostgreSQL is away; whether the transaction took effect is not known.
+        """
+        async with self._hot.borrowed() as connection:
+            await connection.execute(f"BEGIN; SELECT pg_advisory_xact_lock({-agent_id})")
+            try:
+                yield Reader(connection, realm_id, agent_id)
+            except BaseException:
+                if not connection.is_closed():
+                    await connection.execute("ROLLBACK")
+                raise
+            await connection.execute("COMMIT")
 
     async def listen(self, channel: str, heard: Callable[[str], None], ready: Callable[[], None]) -> None:
         """Hear NOTIFYs until cancelled; reconnects for ever, and calls `ready` on each connection."""
@@ -127,52 +147,76 @@ def _is_down(error: DBAPIError) -> bool:
     return isinstance(getattr(error.orig, "__cause__", None), DOWN)
 
 
+class _Connection:
+    """One connection with its prepared statements."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+        self._prepared: dict[str, Any] = {}
+        self.execute = connection.execute
+        self.is_closed = connection.is_closed
+        self.terminate = connection.terminate
+
+    async def fetch(self, statement: str, *arguments: Any) -> list[asyncpg.Record]:
+        prepared = self._prepared.get(statement)
+        if prepared is None:
+            prepared = self._prepared[statement] = await self._connection.prepare(statement)
+        rows: list[asyncpg.Record] = await prepared.fetch(*arguments)
+        return rows
+
+
+class Reader:
+    """A reader's transaction; see `Database.reader`. Statements get the realm as $1 and the agent as $2."""
+
+    def __init__(self, connection: _Connection, realm_id: int, agent_id: int) -> None:
+        self._connection = connection
+        self._who = (realm_id, agent_id)
+
+    async def rows(self, statement: str, *arguments: Any) -> list[asyncpg.Record]:
+        """Run one statement for this reader."""
+        return await self._connection.fetch(statement, *self._who, *arguments)
+
+    async def row(self, statement: str, *arguments: Any) -> asyncpg.Record | None:
+        """The first row, or None."""
+        rows = await self.rows(statement, *arguments)
+        return rows[0] if rows else None
+
+
 class _HotConnections:
-    """A last-in-first-out handful of connections, each with its prepared statements."""
+    """A last-in-first-out handful of connections."""
 
     def __init__(self, dsn: str, size: int) -> None:
         self._dsn = dsn
         self._places = asyncio.Semaphore(size)
-        self._idle: deque[tuple[asyncpg.Connection, dict[str, Any]]] = deque()
+        self._idle: deque[_Connection] = deque()
 
-    async def fetch(self, statement: str, arguments: tuple[Any, ...]) -> list[asyncpg.Record]:
-        """Borrow a connection for one statement; a broken one is thrown away with all its idle siblings."""
+    @contextlib.asynccontextmanager
+    async def borrowed(self) -> AsyncIterator[_Connection]:
+        """One connection for the block. When one turns out broken, its idle siblings are dropped with it."""
         try:
             async with asyncio.timeout(ACQUIRE_SECONDS):
                 await self._places.acquire()
         except TimeoutError as error:
             raise RecordDown from error
+        connection = None
         try:
-            return await self._fetch(statement, arguments)
+            connection = self._idle.pop() if self._idle else await self._connect()
+            yield connection
         except DOWN as error:
             await self.close()
             raise RecordDown from error
         finally:
+            if connection is not None and not connection.is_closed():
+                self._idle.append(connection)
             self._places.release()
 
-    async def _fetch(self, statement: str, arguments: tuple[Any, ...]) -> list[asyncpg.Record]:
-        connection, prepared = self._idle.pop() if self._idle else await self._connect()
-        try:
-            if statement not in prepared:
-                prepared[statement] = await connection.prepare(statement)
-            rows: list[asyncpg.Record] = await prepared[statement].fetch(*arguments)
-        except BaseException:
-            if connection.is_closed():
-                raise
-            self._idle.append((connection, prepared))
-            raise
-        self._idle.append((connection, prepared))
-        return rows
-
-    async def _connect(self) -> tuple[asyncpg.Connection, dict[str, Any]]:
-        connection = await asyncpg.connect(
-            self._dsn,
-            timeout=CONNECT_SECONDS,
-            server_settings={"jit": "off", "application_name": "readyroom"},
+    async def _connect(self) -> _Connection:
+        settings = {"jit": "off", "application_name": "readyroom"}
+        return _Connection(
+            await asyncpg.connect(self._dsn, timeout=CONNECT_SECONDS, server_settings=settings)
         )
-        return connection, {}
 
     async def close(self) -> None:
-        """Drop the idle connections; those in use close when they come back broken."""
+        """Drop the idle connections; those in use are dropped when they come back broken."""
         while self._idle:
-            self._idle.pop()[0].terminate()
+            self._idle.pop().terminate()

@@ -1,0 +1,107 @@
+"""What one message looks like to whoever reads it, on every face."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import msgspec
+
+
+class Message(msgspec.Struct, kw_only=True):
+    """A message as the record answers it; contract section 4 says what each field means."""
+
+    id: int
+    room: str
+    sender: str
+    sender_kind: str
+    box: str | None
+    to: str | None
+    type: str
+    body: str | None
+    payload: msgspec.Raw | None
+    urgent: bool
+    client_id: str | None
+    thread_id: str | None
+    in_reply_to: int | None
+    relay_of: int | None
+    hop_limit: int
+    late: bool
+    created_at: dt.datetime
+    expires_at: dt.datetime | None
+    replayed: bool = False
+    redelivered: bool = False
+    truncated: bool = False
+    text: str = ""
+
+
+def from_row(
+    row: Any, *, replayed: bool = False, redelivered: bool = False, cut: int | None = None
+) -> Message:
+    """Build a message from a reading statement's row.
+
+    Args:
+        row: has the columns of `store.messages.MESSAGE`.
+        replayed: it was said before the reader could hear it.
+        redelivered: it was handed to this reader before.
+        cut: at most this many bytes of body, and no payload beyond them; None: whole.
+    """
+    message = Message(
+        id=row["id"],
+        room=row["room"],
+        sender=row["sender"],
+        sender_kind=row["sender_kind"],
+        box=row["box"],
+        to=row["selector"],
+        type=row["type"],
+        body=row["body"],
+        payload=msgspec.Raw(row["payload"].encode()) if row["payload"] is not None else None,
+        urgent=row["urgent"],
+        client_id=row["client_id"],
+        thread_id=row["thread_id"],
+        in_reply_to=row["in_reply_to"],
+        relay_of=row["relay_of"],
+        hop_limit=row["hop_limit"],
+        late=row["late"],
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        replayed=replayed,
+        redelivered=redelivered,
+    )
+    summary = _summary(message.payload) if message.body is None else None
+    if cut is not None and row["size"] > cut:
+        summary = _cut(message, summary, cut)
+    message.text = rendered(message, summary)
+    return message
+
+
+def rendered(message: Message, summary: str | None = None) -> str:
+    """The text for a model: a marker that only the record writes, then the body or the payload's summary."""
+    words = message.body if message.body is not None else summary or ""
+    return f"{marker(message)} {words}"
+
+
+def marker(message: Message) -> str:
+    """Who said it and how it reached the reader; authentic only at the very front."""
+    person = ", person" if message.sender_kind == "person" else ""
+    before = ", sent before you started" if message.replayed else ""
+    reply = f", reply to #{message.in_reply_to}" if message.in_reply_to is not None else ""
+    return f"[message from {message.sender}{person}{before}{reply}]"
+
+
+def _summary(payload: msgspec.Raw | None) -> str | None:
+    summary = msgspec.json.decode(payload).get("summary") if payload is not None else None
+    return summary if isinstance(summary, str) else None
+
+
+def _cut(message: Message, summary: str | None, cut: int) -> str | None:
+    message.truncated = True
+    if message.payload is not None and len(bytes(message.payload)) > cut:
+        message.payload = None
+    if message.body is not None:
+        message.body = _first_bytes(message.body, cut)
+    return _first_bytes(summary, cut) if summary is not None else None
+
+
+def _first_bytes(text: str, count: int) -> str:
+    return text.encode()[:count].decode(errors="ignore")

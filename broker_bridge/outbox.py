@@ -51,6 +51,12 @@ class Outbox:
         self._filled.clear()
         return parcels
 
+    def restore(self, parcels: list[Parcel]) -> None:
+        """Put back what could not be said, behind whatever is newer."""
+        newer = self.take()
+        for parcel in [*parcels, *newer]:
+            self.put(parcel.nudge, realm=parcel.realm, names=parcel.names)
+
     async def filled(self) -> None:
         """Wait until there is something to take."""
         await self._filled.wait()

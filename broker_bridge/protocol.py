@@ -13,7 +13,7 @@ from typing import Any
 from broker_bridge import presence
 from broker_bridge.actions import Action, Answer, Emit, HangUp
 from broker_bridge.connection import Connection, Frame
-from broker_bridge.handlers import HANDLERS, auth_fail, nudge_deliveries
+from broker_bridge.handlers import HANDLERS, auth_fail, is_record, nudge_deliveries
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
@@ -54,7 +54,7 @@ class Protocol:
         connection = self._registry.get(id)
         if connection is None:
             return [Answer(ref)]
-        if not connection.bucket.take(now):
+        if not is_record(connection.admission) and not connection.bucket.take(now):
             return [*self._limited(connection, now), Answer(ref)]
         if not connection.asking:
             return self._dispatch(connection, Frame(event, payload, ref))

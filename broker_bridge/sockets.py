@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 import socketio
 
 from broker_bridge.limits import Limits
+from broker_bridge.logs import quiet
 
 NAMESPACE = "/"
 MAX_FRAME = 1_000_000
@@ -21,8 +21,6 @@ class Sockets:
     """Sends to connections by their socket.io id, without ever waiting for a slow reader."""
 
     def __init__(self, limits: Limits) -> None:
-        quiet = logging.getLogger("readyroom.nerve.sockets")
-        quiet.setLevel(logging.CRITICAL)  # it logs what strangers send
         self._limits = limits
         self.server = socketio.AsyncServer(
             async_mode="asgi",
@@ -33,8 +31,8 @@ class Sockets:
             cors_allowed_origins="*",
             cors_credentials=False,
             namespaces=[NAMESPACE],
-            logger=quiet,
-            engineio_logger=quiet,
+            logger=quiet(),
+            engineio_logger=quiet(),
         )
         self._strangers: dict[str, float] = {}
 

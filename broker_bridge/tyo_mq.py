@@ -1,0 +1,157 @@
+"""Our two clients of a tyo-mq broker, ours or an original one: the notifier's ear and the record's voice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any, Literal
+
+import structlog
+
+from broker_bridge import frames
+from broker_bridge.link import Line, Link, Lost, Refused
+from broker_bridge.nerve import ANY_REALM
+from broker_bridge.nudge import DELIVERED, EVENT, PRODUCER, Nudge
+from broker_bridge.outbox import Outbox, Parcel
+from broker_bridge.protocol import SERVER
+
+log = structlog.get_logger()
+
+NAMES_A_FRAME = 5000
+
+
+class Listener:
+    """Hears the nudges of one box or person, whatever becomes of the broker."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        name: str,
+        on_nudge: Callable[[Nudge], None],
+        on_state: Callable[[bool], None],
+    ) -> None:
+        """`name` is the consumer's name, one for each listener of a box.
+
+        `on_state` is told True when every nudge from then on will be heard, False when that ends; what was
+        missed in between is for the caller to look up. Both are called on the loop of `run`; they must not
+        block, nor raise.
+        """
+        self._name, self._on_nudge, self._on_state = name, on_nudge, on_state
+        self._link = Link(url, token, use=self._listen, on_event=self._on_event)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is heard now, in the broker's words or ours; None while all is well."""
+        return self._link.trouble
+
+    async def run(self) -> None:
+        """Listen until `close`, coming back after every failure."""
+        await self._link.run()
+
+    async def close(self) -> None:
+        """Stop listening; twice is fine."""
+        await self._link.close()
+
+    async def _listen(self, line: Line) -> None:
+        named = {"consumer_id": self._name}
+        await line.emit("CONSUMER", {"name": self._name, "id": self._name, **named})
+        await line.emit("SUBSCRIBE", {"event": EVENT, "producer": PRODUCER, "consumer": self._name, **named})
+        await line.barrier()
+        log.info("nerve_link_up", name=self._name)
+        self._on_state(True)
+        try:
+            await line.lost
+        finally:
+            self._on_state(False)
+
+    def _on_event(self, event: str, payload: object) -> None:
+        body = frames.body(payload)
+        if event == DELIVERED and body is not None and body.get("from") == PRODUCER:
+            nudge = Nudge.from_wire(body.get("message"))
+            if nudge is not None:
+                self._on_nudge(nudge)
+
+
+class TyoMqNerve:
+    """The record's voice at a broker elsewhere.
+
+    A batch is in flight at a time and the next waits for the broker's word that it took it: a slow or hung
+    broker makes bursts coalesce, and costs the record nothing. What it did not take is said again later.
+    """
+
+    def __init__(self, url: str, token: str, *, realm: str = "main", tick: float = 0.008) -> None:
+        """`realm` is the one whose nudges go to an original broker, which knows no other of ours."""
+        self._realm, self._tick = realm, tick
+        self._outbox = Outbox()
+        self._link = Link(url, token, use=self._talk)
+        self._running: asyncio.Task[None] | None = None
+        self._state: Literal["ok", "degraded"] = "degraded"
+        self.foreign = 0
+        """Nudges that were not said because the broker has no such realm of ours."""
+
+    @property
+    def state(self) -> Literal["ok", "degraded"]:
+        """`ok` while the broker takes what it is told."""
+        return self._state
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nudges cannot leave now; None while they can."""
+        return self._link.trouble
+
+    @property
+    def dropped(self) -> int:
+        """How many nudges were dropped because too many rooms waited at once."""
+        return self._outbox.dropped
+
+    def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> None:
+        """See `Nerve.nudge`."""
+        self._outbox.put(nudge, realm=realm, names=names)
+
+    async def start(self) -> None:
+        """Begin to seek the broker."""
+        if self._running is None:
+            self._running = asyncio.create_task(self._link.run())
+
+    async def close(self) -> None:
+        """Stop; what still waits is not said."""
+        await self._link.close()
+        self._running = None
+
+    async def _talk(self, line: Line) -> None:
+        if line.welcome.get("role") not in ("producer", "both", "admin"):
+            raise Refused("the nerve token may not produce; give the record one with the role producer")
+        try:
+            await line.barrier()
+            log.info("nerve_link_up", realm=line.welcome.get("realm"))
+            while True:
+                self._state = "ok"
+                await self._outbox.filled()
+                await self._say(line, self._outbox.take())
+                await asyncio.sleep(self._tick)
+        finally:
+            self._state = "degraded"
+
+    async def _say(self, line: Line, parcels: list[Parcel]) -> None:
+        try:
+            for frame in [frame for parcel in parcels for frame in self._frames(line.welcome, parcel)]:
+                await line.emit("PRODUCE", frame)
+            await line.barrier()
+        except (Lost, asyncio.CancelledError):
+            self._outbox.restore(parcels)
+            raise
+
+    def _frames(self, welcome: frames.Body, parcel: Parcel) -> list[frames.Body]:
+        """The frames of one nudge: only a broker of ours learns whom it is for."""
+        frame: dict[str, Any] = {"event": EVENT, "from": PRODUCER, "message": parcel.nudge.to_wire()}
+        ours = welcome.get("server") == SERVER
+        carried = welcome.get("realm") if ours else self._realm
+        if carried not in (parcel.realm, ANY_REALM):
+            self.foreign += 1
+            return []
+        if not ours:
+            return [frame]
+        names = sorted(parcel.names)
+        parts = [names[i : i + NAMES_A_FRAME] for i in range(0, len(names), NAMES_A_FRAME)]
+        return [{**frame, "realm": parcel.realm, "to": part} for part in parts]

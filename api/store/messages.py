@@ -126,8 +126,9 @@ async def say(
 ) -> list[Any]:
     """Store a batch: rows of (place, id, created_at, expires_at, accepted, listeners), places from 1.
 
-    A row that is missing was not stored: the sender is no member, or its client_id came before. `columns` holds one list a column of COLUMNS; `rooms` the distinct conv_ids, ascending, since every batch
-    must lock in the same order.
+    A row that is missing was not stored: the sender is no member, or its client_id came before.
+    `columns` holds one list a column of COLUMNS; `rooms` the distinct conv_ids, ascending, since every
+    batch must lock in the same order.
     """
     return await db.fetch(SAY, rooms, stale_seconds, *columns)
 

@@ -216,6 +216,11 @@ async def advance(reader: Reader, rooms: dict[str, int]) -> set[str]:
     return {row["name"] for row in rows}
 
 
+async def unread_behind(reader: Reader) -> list[Any]:
+    """The same counts as `unread_of_agent`, as this transaction leaves them."""
+    return await reader.rows(UNREAD_OF_AGENT)
+
+
 async def unread_of_agent(db: Database, realm_id: int, agent_id: int) -> list[Any]:
     """(handle, room, unread, addressed, urgent) a room that has something unread for this agent."""
     return await db.fetch(UNREAD_OF_AGENT, realm_id, agent_id)

@@ -34,8 +34,10 @@ JOIN = f"""
 """
 
 STANDING = f"""
-    SELECT c.last_read_id, waiting.unread
-      FROM agents r JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id, {WAITING}
+    SELECT v.title, c.last_read_id, waiting.unread
+      FROM agents r
+      JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
+      JOIN conversations v ON v.realm_id = c.realm_id AND v.conv_id = c.conv_id, {WAITING}
      WHERE r.realm_id = $1 AND r.agent_id = $2 AND c.conv_id = $3 AND {MEMBER}
 """
 
@@ -122,7 +124,7 @@ async def leave(connection: AsyncConnection, *, realm_id: int, agent_id: int, co
 
 
 async def standing(db: Database, *, realm_id: int, agent_id: int, conv_id: int) -> Any:
-    """(last_read_id, unread) of a member; or None for a stranger."""
+    """(title, last_read_id, unread) of a member; or None for a stranger."""
     rows = await db.fetch(STANDING, realm_id, agent_id, conv_id)
     return rows[0] if rows else None
 

@@ -1,0 +1,87 @@
+"""After the commit: wake the long polls, here and on other replicas, and nudge the boxes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Iterator
+
+from api.db import Database
+from api.errors import RecordDown
+from api.models import Caller
+from api.store import announcing as store
+from broker_bridge.nerve import Nerve
+from broker_bridge.nudge import Nudge
+
+
+class Announcements:
+    """Tells whoever waits that a room has moved. Nothing here delays or fails a say."""
+
+    def __init__(self, db: Database, nerve: Nerve) -> None:
+        self._db = db
+        self._nerve = nerve
+        self._waiters: dict[int, set[asyncio.Event]] = {}
+        self._names: dict[int, str] = {}
+        self._moved: set[int] = set()
+        self._relay_wanted = asyncio.Event()
+        self._learning: set[asyncio.Task[None]] = set()
+
+    def said(self, caller: Caller, *, room: str, conv_id: int, listeners: Collection[int]) -> None:
+        """A message of `caller` was committed; `listeners` are agent ids of boxes and people who hear it."""
+        self._wake(conv_id)
+        self._moved.add(conv_id)
+        self._relay_wanted.set()
+        nudge = Nudge.now(conv=room, sender=caller.handle)
+        known = [self._names[listener] for listener in listeners if listener in self._names]
+        if len(known) == len(listeners):
+            self._nerve.nudge(nudge, realm=caller.realm, names=known)
+        else:
+            task = asyncio.create_task(self._learn_and_nudge(nudge, caller, listeners))
+            self._learning.add(task)
+            task.add_done_callback(self._learning.discard)
+
+    async def _learn_and_nudge(self, nudge: Nudge, caller: Caller, listeners: Collection[int]) -> None:
+        with contextlib.suppress(RecordDown):
+            self._names.update(await store.names(self._db, caller.realm_id, list(listeners)))
+            names = [self._names[listener] for listener in listeners if listener in self._names]
+            self._nerve.nudge(nudge, realm=caller.realm, names=names)
+
+    @contextlib.contextmanager
+    def watch(self, rooms: Collection[int]) -> Iterator[asyncio.Event]:
+        """An event that is set each time one of the rooms moves, for as long as the block lasts."""
+        event = asyncio.Event()
+        for room in rooms:
+            self._waiters.setdefault(room, set()).add(event)
+        try:
+            yield event
+        finally:
+            for room in rooms:
+                self._forget(room, event)
+
+    async def run(self) -> None:
+        """Carry announcements between replicas until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._relay())
+            tasks.create_task(self._db.listen(store.CHANNEL, self._heard, lambda: None))
+
+    async def _relay(self) -> None:
+        while True:
+            await self._relay_wanted.wait()
+            self._relay_wanted.clear()
+            moved, self._moved = self._moved, set()
+            with contextlib.suppress(RecordDown):
+                await store.announce(self._db, moved)
+
+    def _heard(self, payload: str) -> None:
+        for room in store.heard(payload):
+            self._wake(room)
+
+    def _wake(self, room: int) -> None:
+        for event in self._waiters.get(room, ()):
+            event.set()
+
+    def _forget(self, room: int, event: asyncio.Event) -> None:
+        waiting = self._waiters[room]
+        waiting.discard(event)
+        if not waiting:
+            del self._waiters[room]

@@ -1,0 +1,364 @@
+"""Say something, in a room or to an address; look at what was said."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from api.errors import (
+    BadField,
+    ClientIdReused,
+    MessageNotFound,
+    NoSuchAgent,
+    NotAMember,
+    RoomNotFound,
+    ServiceError,
+)
+from api.models import Caller
+from api.services import fields
+from api.services.announcing import Announcements
+from api.services.envelope import Message, from_row, rendered
+from api.services.limits import Rate
+from api.services.rooms import Rooms
+from api.services.saying import Draft, Sayings, Stored
+from api.store import messages as store
+from api.store import rooms as room_store
+
+REPLY_TYPES = "task.result", "task.partial", "task.error", "clarification.request"
+
+
+class SayIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a sender may give; contract section 4."""
+
+    body: str | None = None
+    payload: dict[str, Any] | None = None
+    type: str = "note"
+    to: str | None = None
+    urgent: bool = False
+    client_id: str | None = None
+    thread_id: str | None = None
+    in_reply_to: int | None = None
+    relay_of: int | None = None
+    hop_limit: int = 5
+    ttl_seconds: float | None = None
+    seen: str | None = None
+
+
+class SendIn(SayIn, forbid_unknown_fields=True, kw_only=True):
+    """The same for an address: `to`, or `recipient` as another word for it."""
+
+    recipient: str | None = None
+
+
+class Receipt(msgspec.Struct):
+    """Who it was for when it was said, each with its state: an accept, not a promise."""
+
+    accepted: msgspec.Raw
+
+
+class Said(msgspec.Struct):
+    """A message with its receipt."""
+
+    message: Message
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """What a reply or relay takes over from the message that it refers to."""
+
+    thread_id: str | None
+    hop_limit: int
+    late: bool
+
+
+class Messages:
+    """The use cases of one message."""
+
+    def __init__(
+        self,
+        *,
+        rooms: Rooms,
+        sayings: Sayings,
+        announcements: Announcements,
+        rate: Rate,
+        body_max_bytes: int,
+        payload_max_bytes: int,
+        stale_seconds: int,
+    ) -> None:
+        self._db = rooms.db
+        self._rooms = rooms
+        self._sayings = sayings
+        self._announcements = announcements
+        self._rate = rate
+        self._body_max_bytes = body_max_bytes
+        self._payload_max_bytes = payload_max_bytes
+        self._stale_seconds = stale_seconds
+
+    async def say(self, caller: Caller, room: str, new: SayIn) -> tuple[Said, bool]:
+        """Say it in a room that the caller is in; True when it is new, False for a repeat of the client_id.
+
+        Raises:
+            RoomNotFound, NotAMember, ClientIdReused, NoSuchAgent, BadField, RateLimited, RecordDown
+        """
+        conv_id = await self._rooms.conv_id(caller, room)
+        if new.to is not None and new.to != "everyone":
+            await self._check_selector(caller, self._selector(caller, new.to))
+        return await self._say(caller, new, conv_id=conv_id, room=room, in_room=True)
+
+    async def send(self, caller: Caller, new: SendIn) -> tuple[Said, bool]:
+        """Send it to an address, outside any room.
+
+        Raises:
+            NoSuchAgent, ClientIdReused, BadField, RateLimited, RecordDown
+        """
+        if new.to is not None and new.recipient is not None and new.to != new.recipient:
+            raise BadField("recipient", "the same as `to`; give one of them")
+        address = new.to or new.recipient
+        if address is None:
+            raise BadField("to", "name a session, label, role, box, person or everyone")
+        new.to = self._selector(caller, address)
+        if new.to != "everyone":
+            await self._check_selector(caller, new.to)
+        conv_id = await self._rooms.address_id(caller, new.to)
+        return await self._say(caller, new, conv_id=conv_id, room=f"@{new.to}", in_room=False)
+
+    async def message(self, caller: Caller, message_id: int) -> Message:
+        """One message that the caller may read.
+
+        Raises:
+            MessageNotFound: there is none, or it is not the caller's to see.
+        """
+        row = await store.by_id(
+            self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, message_id=message_id
+        )
+        if row is None:
+            raise MessageNotFound(message_id)
+        return from_row(row)
+
+    async def history(
+        self,
+        caller: Caller,
+        room: str,
+        *,
+        before: int | None,
+        after: int | None,
+        thread_id: str | None,
+        limit: int,
+    ) -> list[Message]:
+        """A room's messages, oldest first; moves no cursor.
+
+        Raises:
+            RoomNotFound, NotAMember
+        """
+        conv_id = await self._rooms.member_conv_id(caller, room)
+        rows = await store.history(
+            self._db,
+            realm_id=caller.realm_id,
+            conv_id=conv_id,
+            before=before,
+            after=after,
+            thread_id=thread_id,
+            limit=limit,
+        )
+        return [from_row(row) for row in rows]
+
+    async def _say(
+        self, caller: Caller, new: SayIn, *, conv_id: int, room: str, in_room: bool
+    ) -> tuple[Said, bool]:
+        payload = self._check(new)
+        self._rate.spend(caller.agent_id)
+        parent = await self._parent(caller, new)
+        draft = _draft(caller, new, payload, parent, conv_id=conv_id, in_room=in_room)
+        stored = await self._sayings.store(draft)
+        if stored is None:
+            return await self._not_stored(caller, new, draft, room), False
+        self._announcements.said(caller, room=room, conv_id=conv_id, listeners=stored.listeners)
+        return _said(caller, new, payload, parent, room=room, stored=stored), True
+
+    async def _not_stored(self, caller: Caller, new: SayIn, draft: Draft, room: str) -> Said:
+        if new.client_id is not None:
+            row = await store.by_client_id(
+                self._db,
+                realm_id=caller.realm_id,
+                stale_seconds=self._stale_seconds,
+                sender_id=caller.agent_id,
+                client_id=new.client_id,
+            )
+            if row is not None and row["content_hash"] != _content_hash(new, draft.conv_id):
+                raise ClientIdReused(new.client_id, row["id"])
+            if row is not None:
+                return Said(from_row(row), Receipt(msgspec.Raw(row["accepted"].encode())))
+        raise NotAMember(room)
+
+    async def _parent(self, caller: Caller, new: SayIn) -> Parent | None:
+        field = "relay_of" if new.relay_of is not None else "in_reply_to"
+        message_id: int | None = getattr(new, field)
+        if message_id is None:
+            return None
+        row = await store.by_id(
+            self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, message_id=message_id
+        )
+        if row is None:
+            raise BadField(field, f"there is no message {message_id} that you may read")
+        relayed = field == "relay_of"
+        if relayed and row["hop_limit"] <= 1:
+            raise BadField(field, "its hop limit is used up; answer it instead of relaying it on")
+        hops = row["hop_limit"] - 1 if relayed else new.hop_limit
+        return Parent(new.thread_id or row["thread_id"], hops, late=not row["unexpired"])
+
+    def _check(self, new: SayIn) -> bytes | None:
+        """The payload as JSON, when everything about the new message will do."""
+        if new.body is not None:
+            _check_body(new.body, self._body_max_bytes)
+        payload = None
+        if new.payload is not None:
+            payload = _encoded(new.payload)
+            if len(payload) > self._payload_max_bytes:
+                raise BadField("payload", f"at most {self._payload_max_bytes} bytes of JSON")
+            fields.unicode_text("payload.summary", str(new.payload.get("summary", "")))
+        if new.body is None and not isinstance((new.payload or {}).get("summary"), str):
+            raise BadField("body", "say something, or give payload.summary")
+        if not fields.TYPE.fullmatch(new.type) or len(new.type) > fields.LINE_CHARACTERS:
+            raise BadField("type", "a dotted lower-case word such as note or task.request")
+        fields.line("client_id", new.client_id, 64)
+        fields.line("thread_id", new.thread_id)
+        if not 1 <= new.hop_limit <= 100:
+            raise BadField("hop_limit", "1 to 100")
+        if new.ttl_seconds is not None and not 0 < new.ttl_seconds <= 366 * 86400:
+            raise BadField("ttl_seconds", "more than 0, at most a year")
+        return payload
+
+    def _selector(self, caller: Caller, to: str) -> str:
+        selector = to.removeprefix(f"agent://{caller.realm}/")
+        fields.line("to", selector, 128)
+        return selector
+
+    async def _check_selector(self, caller: Caller, selector: str) -> None:
+        if await room_store.matched(
+            self._db,
+            realm_id=caller.realm_id,
+            sender_id=caller.agent_id,
+            sender_kind=caller.kind,
+            box_id=caller.box_id,
+            selector=selector,
+        ):
+            return
+        now = await room_store.addressable(self._db, caller.realm_id, caller.agent_id)
+        raise NoSuchAgent(
+            f"to: nobody but you answers to {selector!r}. Addressable now: {', '.join(now) or 'nobody'}; "
+            "or everyone.",
+            field="to",
+            addressable=now,
+        )
+
+
+def refusal(error: asyncpg.PostgresError) -> ServiceError:
+    """What a row that the database refused means to its sender."""
+    name = getattr(error, "constraint_name", None)
+    if name == "conv_messages_realm_id_conv_id_fkey":
+        return RoomNotFound("that you named")
+    if isinstance(error, (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)):
+        return BadField("payload" if name is None else name, "the database cannot keep this value")
+    raise error
+
+
+def _check_body(body: str, limit: int) -> None:
+    fields.unicode_text("body", body)
+    if not body.strip():
+        raise BadField("body", "must not be empty")
+    if len(body.encode()) > limit:
+        raise BadField("body", f"at most {limit} bytes; put more into payload.content")
+
+
+def _encoded(payload: dict[str, Any]) -> bytes:
+    try:
+        encoded = msgspec.json.encode(payload)
+    except (UnicodeEncodeError, ValueError):
+        raise BadField("payload", "half of a surrogate pair is not a character") from None
+    if b"\\u0000" in encoded:
+        raise BadField("payload", "the character NUL cannot be stored")
+    return encoded
+
+
+def _content_hash(new: SayIn, conv_id: int) -> bytes:
+    content = (
+        conv_id,
+        new.body,
+        new.payload,
+        new.type,
+        new.to,
+        new.urgent,
+        new.thread_id,
+        new.in_reply_to,
+        new.relay_of,
+        new.hop_limit,
+        new.ttl_seconds,
+    )
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest()
+
+
+def _draft(
+    caller: Caller, new: SayIn, payload: bytes | None, parent: Parent | None, *, conv_id: int, in_room: bool
+) -> Draft:
+    size = len(new.body.encode() if new.body else b"") + len(payload or b"")
+    columns = (
+        caller.realm_id,
+        conv_id,
+        caller.agent_id,
+        caller.kind,
+        caller.box_id,
+        new.to,
+        new.client_id,
+        _content_hash(new, conv_id) if new.client_id is not None else None,
+        new.type,
+        new.body,
+        payload.decode() if payload is not None else None,
+        size,
+        new.urgent,
+        parent.thread_id if parent else new.thread_id,
+        new.in_reply_to,
+        new.relay_of,
+        parent.hop_limit if parent else new.hop_limit,
+        parent.late if parent else False,
+        new.ttl_seconds,
+        in_room,
+    )
+    return Draft(conv_id, columns)
+
+
+def _said(
+    caller: Caller,
+    new: SayIn,
+    payload: bytes | None,
+    parent: Parent | None,
+    *,
+    room: str,
+    stored: Stored,
+) -> Said:
+    message = Message(
+        id=stored.id,
+        room=room,
+        sender=caller.handle,
+        sender_kind=caller.kind,
+        box=caller.box,
+        to=new.to,
+        type=new.type,
+        body=new.body,
+        payload=msgspec.Raw(payload) if payload is not None else None,
+        urgent=new.urgent,
+        client_id=new.client_id,
+        thread_id=parent.thread_id if parent else new.thread_id,
+        in_reply_to=new.in_reply_to,
+        relay_of=new.relay_of,
+        hop_limit=parent.hop_limit if parent else new.hop_limit,
+        late=parent.late if parent else False,
+        created_at=stored.created_at,
+        expires_at=stored.expires_at,
+    )
+    message.text = rendered(message, (new.payload or {}).get("summary"))
+    return Said(message, Receipt(msgspec.Raw(stored.accepted.encode())))

@@ -19,6 +19,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from api.errors import RecordDown
 
+Transaction = AsyncConnection
+"""What a service hands to the store's functions."""
+
 CONNECT_SECONDS = 5.0
 ACQUIRE_SECONDS = 15.0
 

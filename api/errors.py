@@ -3,7 +3,7 @@
 ServiceError
 ├── Malformed          BadHandle, BadRequest
 ├── Unauthenticated    BadToken
-├── Forbidden          NotAMember, OperatorOnly
+├── Forbidden          NotAMember, OperatorOnly, BoxOnly
 ├── NotFound           RoomNotFound, MessageNotFound, NoSuchThing
 ├── Conflict           NameTaken, TooManyTokens, ClientIdReused
 ├── Invalid            BadField, NoSuchAgent
@@ -117,6 +117,16 @@ class OperatorOnly(Forbidden):
 
     def __init__(self) -> None:
         super().__init__("Only the operator may do this. Use the token in admin.token of the data folder.")
+
+
+class BoxOnly(Forbidden):
+    """An act of a box, asked for with a person's token."""
+
+    code = "box_only"
+    title = "A box's token is needed"
+
+    def __init__(self) -> None:
+        super().__init__("Only a box has sessions. Use the token of the box that this runs on.")
 
 
 class RoomNotFound(NotFound):

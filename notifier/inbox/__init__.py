@@ -1,0 +1,19 @@
+"""What the notifier decides: events and a clock's value in, actions out. No I/O, no clock."""
+
+from notifier.inbox.actions import Action, CheckUnread, Outcome, Report, TellPerson, Wake, WakeReport
+from notifier.inbox.machine import Inbox
+from notifier.inbox.policy import Policy
+from notifier.inbox.seat import Counts
+
+__all__ = [
+    "Action",
+    "CheckUnread",
+    "Counts",
+    "Inbox",
+    "Outcome",
+    "Policy",
+    "Report",
+    "TellPerson",
+    "Wake",
+    "WakeReport",
+]

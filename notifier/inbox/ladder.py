@@ -1,0 +1,189 @@
+"""From unread messages to a wake, and from a wake to its proof: rung by rung, never the same keys blindly."""
+
+from __future__ import annotations
+
+from notifier.inbox.actions import Action, Outcome, Report, TellPerson, Wake, WakeReport
+from notifier.inbox.checks import Checks
+from notifier.inbox.damper import Damper
+from notifier.inbox.policy import Policy
+from notifier.inbox.seat import Attempt, Seat
+from notifier.sessions import State
+
+STATE_HOLDS: dict[State, str] = {
+    "starting": "its hooks have not spoken yet",
+    "busy": "busy",
+    "waiting": "dialog open",
+    "suspended": "suspended",
+    "offline": "offline",
+    "unknown": "state unknown",
+}
+"""Why a session in this state is not woken."""
+
+NO_RUNG = "no way to wake it"
+NO_PROOF = "no proof of the last wake"
+NOT_READ = "woken, but it did not read"
+TOLD_PERSON = "a person was told"
+BUDGET = "wake budget used up"
+LOOP_GUARD = "loop_guard"
+NOT_WANTED = "nothing unread that may wake it"
+
+HALF_SENT = ("echo not seen",)
+"""Holds after which our text may stand in the composer: the outcome is unknown."""
+UNREACHABLE = ("pane gone", NO_RUNG)
+"""Holds that say this rung cannot reach the session: nothing was typed, the next rung may try."""
+
+
+class Ladder:
+    """Decides on wakes, a seat at a time, by counts that are not older than the seat's last turn."""
+
+    def __init__(self, policy: Policy, checks: Checks) -> None:
+        self._policy = policy
+        self._checks = checks
+        self.damper = Damper(policy)
+
+    def consider(self, seat: Seat, *, now: float) -> list[Action]:
+        """Wake the session if it may be, else hold with the reason."""
+        if seat.attempt is not None:
+            return []
+        if seat.waking(self._policy) == 0:
+            return self._nothing_to_wake_for(seat)
+        reason = self._closed_gate(seat, now)
+        if reason is not None:
+            return self.hold(seat, reason)
+        rung = seat.open_rung()
+        if rung is None:
+            return self._back_off(seat, NO_PROOF, now=now) if seat.spent else self.hold(seat, NO_RUNG)
+        seat.attempt = Attempt(rung, now)
+        return [Wake(seat.session.agent, rung)]
+
+    def hold(self, seat: Seat, reason: str) -> list[Action]:
+        """Not now; reported once for each new reason."""
+        if seat.hold == reason:
+            return []
+        seat.hold = reason
+        return [self._report(seat, seat.open_rung() or "none", "held", reason)]
+
+    def woken(self, seat: Seat, *, sent: bool, hold: str | None, now: float) -> list[Action]:
+        """What became of the attempt that `consider` asked for."""
+        attempt = seat.attempt
+        if attempt is None or attempt.sent_at is not None:
+            return []
+        if sent:
+            return self._sent(seat, attempt, now)
+        seat.attempt = None
+        reason = hold or NO_RUNG
+        if reason in HALF_SENT:
+            seat.spent.add(attempt.rung)
+            return [*self.hold(seat, reason), *self._failed(seat, reason, now=now)]
+        if reason in UNREACHABLE:
+            seat.closed.add(attempt.rung)
+            return self.consider(seat, now=now)
+        retries = self._policy.hold_retries
+        self._checks.want(now + retries[min(seat.hold_count, len(retries) - 1)])
+        seat.hold_count += 1
+        return self.hold(seat, reason)
+
+    def turn_started(self, seat: Seat) -> list[Action]:
+        """The session took up work; after a wake that is the first half of its proof."""
+        attempt = seat.attempt
+        if attempt is None or attempt.started:
+            return []
+        attempt.started = True
+        return [] if attempt.sent_at is None else [self._report(seat, attempt.rung, "started")]
+
+    def read(self, seat: Seat) -> list[Action]:
+        """The session took messages: after a wake, its success."""
+        seat.next_tried, seat.pauses, seat.not_before, seat.parked = False, 0, 0.0, False
+        seat.spent.clear()
+        attempt = seat.attempt
+        if attempt is None:
+            return []
+        attempt.read = True
+        if attempt.sent_at is None:
+            return []
+        seat.attempt = None
+        return [self._report(seat, attempt.rung, "read")]
+
+    def turn_without_reading(self, seat: Seat, *, now: float) -> list[Action]:
+        """The turn that a wake began is over, and the messages are still unread."""
+        seat.attempt = None
+        return self._back_off(seat, NOT_READ, now=now)
+
+    def expire(self, seat: Seat, *, now: float) -> list[Action]:
+        """Give up on an attempt whose time is over. Its keys may have arrived: its rung is spent."""
+        attempt = seat.attempt
+        due = self.due(seat)
+        if attempt is None or due is None or now < due:
+            return []
+        seat.attempt = None
+        seat.spent.add(attempt.rung)
+        return self._failed(seat, NO_PROOF, now=now)
+
+    def due(self, seat: Seat) -> float | None:
+        """When `expire` has something to do."""
+        attempt = seat.attempt
+        if attempt is None:
+            return None
+        if attempt.sent_at is None:
+            return attempt.asked_at + self._policy.attempt
+        return None if attempt.started else attempt.sent_at + self._policy.proof
+
+    def _closed_gate(self, seat: Seat, now: float) -> str | None:
+        if seat.state != "idle":
+            return STATE_HOLDS[seat.state]
+        if seat.parked:
+            return TOLD_PERSON
+        if now < seat.not_before:
+            self._checks.want(seat.not_before)
+            return seat.hold or NO_PROOF
+        if self._over_budget(seat, now):
+            return BUDGET
+        return None if self.damper.allows(seat.session.agent, seat.senders(), now=now) else LOOP_GUARD
+
+    def _over_budget(self, seat: Seat, now: float) -> bool:
+        while seat.wakes and seat.wakes[0] <= now - self._policy.budget_window:
+            seat.wakes.popleft()
+        return len(seat.wakes) >= self._policy.budget_wakes
+
+    def _nothing_to_wake_for(self, seat: Seat) -> list[Action]:
+        if seat.counts.unread:
+            return self.hold(seat, NOT_WANTED)
+        seat.hold, seat.hold_count = None, 0
+        return []
+
+    def _sent(self, seat: Seat, attempt: Attempt, now: float) -> list[Action]:
+        attempt.sent_at = now
+        seat.hold, seat.hold_count = None, 0
+        seat.wakes.append(now)
+        self.damper.count(seat.session.agent, seat.senders(), now=now)
+        actions: list[Action] = [self._report(seat, attempt.rung, "sent")]
+        if attempt.started:
+            actions.append(self._report(seat, attempt.rung, "started"))
+        if attempt.read:
+            actions += self.read(seat)
+        elif attempt.turn_over:
+            self._checks.want(now)
+        return actions
+
+    def _failed(self, seat: Seat, reason: str, *, now: float) -> list[Action]:
+        """No turn came of it. The next rung may try at once, one time; then patience."""
+        if not seat.next_tried and seat.open_rung() is not None:
+            seat.next_tried = True
+            self._checks.want(now)
+            return []
+        return self._back_off(seat, reason, now=now)
+
+    def _back_off(self, seat: Seat, reason: str, *, now: float) -> list[Action]:
+        steps = self._policy.back_off
+        if seat.pauses < len(steps):
+            seat.not_before = now + steps[seat.pauses]
+            seat.pauses += 1
+            seat.next_tried = True
+            self._checks.want(seat.not_before)
+            return self.hold(seat, reason)
+        seat.parked = True
+        return [*self.hold(seat, TOLD_PERSON), TellPerson(seat.session.agent, reason)]
+
+    def _report(self, seat: Seat, rung: str, outcome: Outcome, reason: str | None = None) -> Report:
+        seat.last_wake = WakeReport(rung, outcome, reason)
+        return Report(seat.session.agent, seat.state, seat.last_wake)

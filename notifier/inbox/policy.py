@@ -1,0 +1,45 @@
+"""The numbers behind the notifier's decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+WakeOn = Literal["all", "addressed", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How patient, how eager, how thrifty. Times are seconds.
+
+    Attributes:
+        gather: nudges that come this close together cost one look at the unread counts.
+        sweep: longest time between two looks while a session is alive.
+        hold_retries: when a held wake is looked at again, if nothing happened before; the last one repeats.
+        proof: how long a wake may stay without a turn.
+        back_off: pauses after a wake without success; after the last one a person is told.
+        attempt: a wake that nobody reported back on is given up after this time.
+        settle: how long a program's own sign must contradict its hooks before the sign is believed.
+        ending: a turn's end that was announced and never confirmed counts as one after this time.
+        forget: how long an ended session stays listed.
+        wake_on: which unread messages wake: all, those addressed to the session, or none.
+        damper: whether two agents who only wake each other are held back.
+        damper_wakes: this many wakes of a pair within `damper_window` are too many.
+        budget_wakes: this many wakes of one session within `budget_window` are too many.
+    """
+
+    gather: float = 0.2
+    sweep: float = 60.0
+    hold_retries: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0)
+    proof: float = 20.0
+    back_off: tuple[float, ...] = (30.0, 120.0, 600.0)
+    attempt: float = 30.0
+    settle: float = 3.0
+    ending: float = 10.0
+    forget: float = 3600.0
+    wake_on: WakeOn = "all"
+    damper: bool = True
+    damper_wakes: int = 20
+    damper_window: float = 600.0
+    budget_wakes: int = 240
+    budget_window: float = 3600.0

@@ -1,0 +1,127 @@
+"""What the inbox keeps of one session."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal
+
+from notifier.inbox.actions import WakeReport
+from notifier.inbox.policy import Policy
+from notifier.sessions import Session, State
+
+EVERYONE = "@everyone"
+Life = Literal["running", "stopped", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What `GET /v1/unread` says of one session; `rooms` holds the count of each room."""
+
+    unread: int = 0
+    addressed: int = 0
+    rooms: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One wake on its way: asked for, sent, a turn started, the turn over; read may come at any point."""
+
+    rung: str
+    asked_at: float
+    sent_at: float | None = None
+    started: bool = False
+    turn_over: bool = False
+    read: bool = False
+
+
+@dataclass(slots=True)
+class Seat:
+    """One session with everything that bears on its next wake.
+
+    Attributes:
+        told: the state that its hooks told last, at `told_at`.
+        sign: the state that the program itself shows (its registry), since `sign_at`; None: no such sign.
+        state: what follows from all signs.
+        fresh_from: counts of an earlier check than this one may be older than the session's last turn.
+        next_tried: whether the next rung has had its one immediate try since the last success.
+        pauses: how many steps of the back-off were taken since the last success.
+        spent: rungs whose keys went out without proof; not used again before the session has moved.
+        closed: rungs that cannot reach the session at all.
+        parked: a person was told; only a turn changes that.
+        heard: room -> sender -> when, from nudges.
+    """
+
+    session: Session
+    rungs: tuple[str, ...]
+    told: State = "starting"
+    told_at: float = 0.0
+    ending: bool = False
+    in_turn: bool = False
+    sign: State | None = None
+    sign_at: float = 0.0
+    life: Life = "running"
+    gone_at: float = 0.0
+    state: State = "starting"
+    counts: Counts = field(default_factory=Counts)
+    fresh_from: int = 0
+    attempt: Attempt | None = None
+    last_wake: WakeReport | None = None
+    hold: str | None = None
+    hold_count: int = 0
+    not_before: float = 0.0
+    next_tried: bool = False
+    pauses: int = 0
+    spent: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    parked: bool = False
+    wakes: deque[float] = field(default_factory=deque)
+    heard: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def judged(self, policy: Policy, now: float) -> State:
+        """The state that follows from process, hooks and the program's own sign; they must agree on idle."""
+        if self.life != "running":
+            return "offline" if self.life == "gone" else "suspended"
+        told = self.told
+        if self.ending and now - self.told_at >= policy.ending:
+            told = "idle"
+        if self.sign is None or self.sign == told:
+            return told
+        if self.sign == "idle":
+            return "idle" if now - max(self.told_at, self.sign_at) >= policy.settle else told
+        return self.sign if self.sign != "unknown" or told == "idle" else told
+
+    def settles_at(self, policy: Policy) -> float | None:
+        """When `judged` may change by time alone."""
+        if self.life != "running":
+            return None
+        due = []
+        if self.ending:
+            due.append(self.told_at + policy.ending)
+        if self.sign == "idle" and self.told != "idle":
+            due.append(max(self.told_at, self.sign_at) + policy.settle)
+        return min(due, default=None)
+
+    def waking(self, policy: Policy) -> int:
+        """How many of the unread messages may wake. What is for everyone wakes nobody by itself."""
+        match policy.wake_on:
+            case "all":
+                return max(0, self.counts.unread - self.counts.rooms.get(EVERYONE, 0))
+            case "addressed":
+                return self.counts.addressed
+            case "none":
+                return 0
+
+    def senders(self) -> set[str]:
+        """Who wrote what is unread here, as far as nudges told."""
+        names = {name for room in self.counts.rooms for name in self.heard.get(room, ())}
+        return names - {self.session.agent}
+
+    def open_rung(self) -> str | None:
+        """The first rung that may be tried now."""
+        return next((rung for rung in self.rungs if rung not in self.spent | self.closed), None)
+
+    def moved(self) -> None:
+        """A turn ran: earlier keys cannot stand in the composer any more."""
+        self.spent.clear()
+        self.hold_count = 0

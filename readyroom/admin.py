@@ -1,0 +1,155 @@
+"""`readyroom admin`: realms, boxes, people and their tokens, over REST with the operator's token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from notifier.record import Record
+from notifier.record.transport import segment
+from notifier.settings import Settings
+from readyroom.entrance import WrongUsageError, enter
+from readyroom.screen import Screen
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+Json = dict[str, Any]
+Name = Annotated[str, typer.Argument(help="Its name.", show_default=False)]
+Realm = Annotated[str | None, typer.Option(help="Its realm; main when left out.")]
+TokenFile = Annotated[
+    Path | None, typer.Option(help="Write the token into this new file (mode 600) and do not show it.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one document.")]
+
+
+def main(argv: list[str]) -> int:
+    """Run one operator's command."""
+    return enter(app, argv[1:], name="readyroom admin")
+
+
+realm_app = typer.Typer(no_args_is_help=True, help="Realms: nothing is seen or named across them.")
+app.add_typer(realm_app, name="realm")
+
+
+@realm_app.command("add")
+def add_realm(
+    name: Name,
+    ttl: Annotated[int | None, typer.Option(min=1, help="Seconds until it and all in it is swept.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a realm."""
+    made = _ask("POST", "/v1/admin/realms", {"name": name, "ttl_seconds": ttl})
+    screen = Screen(as_json=as_json)
+    screen.json(made) if as_json else screen.line(f"Realm {name} is there.")
+
+
+@realm_app.command("list")
+def list_realms(as_json: AsJson = False) -> None:
+    """Show every realm."""
+    _list("/v1/admin/realms", "realms", {}, as_json)
+
+
+def holders(path: str, one: str, many: str) -> typer.Typer:
+    """The commands for whoever holds tokens: boxes and people."""
+    group = typer.Typer(no_args_is_help=True, help=f"{many.capitalize()} and their tokens.")
+
+    @group.command("add", help=f"Make a {one} and its first token, which is shown once.")
+    def add(name: Name, realm: Realm = None, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+        _token(path, {"name": name, "realm": realm}, None, token_file, as_json)
+
+    @group.command("list", help=f"Show the {many} and the ids of their tokens.")
+    def list_(realm: Realm = None, as_json: AsJson = False) -> None:
+        _list(path, many, {"realm": realm}, as_json)
+
+    @group.command(
+        "rotate", help=f"Give a {one} a second token. Revoke the first one when the new one is in use."
+    )
+    def rotate(
+        name: Name, realm: Realm = None, token_file: TokenFile = None, as_json: AsJson = False
+    ) -> None:
+        _token(f"{path}/{segment(name)}/tokens", None, realm, token_file, as_json)
+
+    @group.command("revoke", help="Revoke one token by its id; whoever uses it is cut off at once.")
+    def revoke(
+        token_id: Annotated[str, typer.Argument(help="The id that `list` shows.", show_default=False)],
+        as_json: AsJson = False,
+    ) -> None:
+        _ask("DELETE", f"/v1/admin/tokens/{segment(token_id)}")
+        screen = Screen(as_json=as_json)
+        screen.json({}) if as_json else screen.line(f"Token {token_id} is revoked.")
+
+    return group
+
+
+app.add_typer(holders("/v1/admin/boxes", "box", "boxes"), name="box")
+app.add_typer(holders("/v1/admin/people", "person", "people"), name="person")
+
+
+def _token(path: str, body: Json | None, realm: str | None, token_file: Path | None, as_json: bool) -> None:
+    """Have a token made, and show it once or put it where only this user reads it."""
+    with _new_file(token_file) if token_file else nullcontext() as file:
+        made = _ask("POST", path, body, query={"realm": realm})
+        if file is not None:
+            file.write(f"{made['token']}\n")
+            made = {**made, "token": None, "token_file": str(token_file)}
+    if as_json:
+        return Screen(as_json=True).json(made)
+    sys.stderr.write(f"Token {made['token_id']}, shown once; the record keeps only its hash:\n")
+    Screen(as_json=False).line(made["token"] or made["token_file"])
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[TextIO]:
+    """A new file that only this user reads; removed again if the block fails."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise WrongUsageError(
+            f"{path} cannot be made ({os.strerror(error.errno or 0).lower()}). "
+            "Name a new file in a folder of yours."
+        ) from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        try:
+            yield file
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def _list(path: str, name: str, query: Mapping[str, object], as_json: bool) -> None:
+    rows = _ask("GET", path, query=query)[name]
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json({name: rows})
+    columns = tuple(dict.fromkeys(key for row in rows for key in row))
+    screen.table(
+        columns, [[_cell(row.get(key)) for key in columns] for row in rows], empty=f"There are no {name}."
+    )
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list):
+        return ", ".join(
+            str(one.get("token_id", one)) if isinstance(one, dict) else str(one) for one in value
+        )
+    return value
+
+
+def _ask(
+    method: str, path: str, body: Json | None = None, *, query: Mapping[str, object] | None = None
+) -> Json:
+    """One call as the operator. Nothing is repeated: a token whose answer was lost would stay unknown."""
+
+    async def asked() -> Json:
+        access = Settings.load().operator_access()
+        async with Record(access.url, access.token) as record:
+            return await record.call(method, path, body, query=query, repeatable=False)
+
+    return asyncio.run(asked())

@@ -1,1 +1,9 @@
 """Ways to wake a session, one a rung of the ladder; each types only when every gate of its own is open."""
+
+from notifier.wakers.base import Wake, Waker
+from notifier.wakers.keystrokes import Pty, Tmux
+
+__all__ = ["LADDER", "Wake", "Waker"]
+
+LADDER: tuple[Waker, ...] = (Pty(), Tmux())
+"""Best first; the first that fits a session is tried first."""

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from notifier.sessions import Session
+from notifier.terminals.base import Hold
 
-Hold = Literal[
-    "dialog open",
-    "draft",
-    "recent key",
-    "busy",
-    "suspended",
-    "not in front",
-    "process gone",
-    "pane gone",
-    "copy mode",
-    "synchronised panes",
-    "output still moving",
-    "echo not seen",
-    "no way to wake it",
-]
-"""The closed gate that kept a wake from being sent, in words that a person reads."""
+__all__ = ["Hold", "Wake", "Waker"]
 
 
 @dataclass(frozen=True, slots=True)

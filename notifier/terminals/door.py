@@ -1,0 +1,106 @@
+"""The socket of one `readyroom run`: the notifier asks there for a look, or for a wake. One JSON line each.
+
+- `{"op": "look"}` answers `hold`, `draft`, `key_age`, `output_age`, `bracketed`, `alternate`.
+- `{"op": "wake", "line": …}` answers `{"sent": true, "hold": null}` or `{"sent": false, "hold": <why>}`; the
+  gates are judged here, at the moment of typing.
+- Anything else answers `{"error": …}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any, get_args
+
+from notifier.terminals.base import Hold, Terminal
+from notifier.terminals.typist import ECHO_SECONDS, BadLine, type_line
+
+_REQUEST_SECONDS = 2.0
+_ANSWER_SECONDS = ECHO_SECONDS + 2.0
+_LIMIT = 16 * 1024
+
+
+@asynccontextmanager
+async def door(path: str, terminal: Terminal) -> AsyncIterator[None]:
+    """Answer at the unix socket `path` (mode 600) while the context is open.
+
+    Raises:
+        OSError: the socket cannot be made.
+    """
+    typing = asyncio.Lock()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                line = await reader.readuntil()
+            writer.write(json.dumps(await _answer(line, terminal, typing)).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    mask = os.umask(0o177)
+    try:
+        server = await asyncio.start_unix_server(answer, path, limit=_LIMIT)
+    finally:
+        os.umask(mask)
+    try:
+        yield
+    finally:
+        server.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+async def _answer(line: bytes, terminal: Terminal, typing: asyncio.Lock) -> dict[str, Any]:
+    try:
+        match json.loads(line):
+            case {"op": "look"}:
+                return asdict(await terminal.look())
+            case {"op": "wake", "line": str(text)}:
+                async with typing:
+                    hold = await type_line(terminal, text)
+                return {"sent": hold is None, "hold": hold}
+            case _:
+                return {"error": 'ask {"op": "look"} or {"op": "wake", "line": "…"}'}
+    except (BadLine, ValueError) as error:
+        return {"error": str(error)}
+
+
+async def wake_through(path: str, line: str) -> Hold | None:
+    """Have the `readyroom run` behind the socket `path` type `line`; None when it did, else why it did not.
+
+    Raises:
+        BadLine: `line` cannot be typed as one line.
+    """
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            answer = await _ask(path, {"op": "wake", "line": line})
+    except (FileNotFoundError, ConnectionRefusedError):
+        return "process gone"
+    except (OSError, TimeoutError, ValueError):
+        return "no answer"
+    if "error" in answer:
+        raise BadLine(answer["error"])
+    if answer.get("sent"):
+        return None
+    hold: Hold = answer["hold"] if answer.get("hold") in get_args(Hold) else "no answer"
+    return hold
+
+
+async def _ask(path: str, request: dict[str, Any]) -> dict[str, Any]:
+    reader, writer = await asyncio.open_unix_connection(path, limit=_LIMIT)
+    try:
+        writer.write(json.dumps(request).encode() + b"\n")
+        await writer.drain()
+        answer: dict[str, Any] = json.loads(await reader.readline())
+        return answer
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()

@@ -1,0 +1,104 @@
+"""The pseudo-terminal that `readyroom run` gives a program: it knows every key and every byte of output."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from notifier.sessions import Process
+from notifier.terminals.base import Draft, Hold, Look
+from notifier.terminals.keys import Keys
+from notifier.terminals.output import Output
+from notifier.terminals.process import hold_of
+
+_PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
+
+
+class OwnPty:
+    """One program on a pseudo-terminal of ours, as a `Terminal`.
+
+    No call lets the event loop run, so nothing can come between a look and what follows it at once.
+
+    Attributes:
+        process: the program that was launched; None until it has started and after it has ended.
+        tty: path of its terminal.
+        keys: what the human has typed.
+        output: what the program has printed.
+    """
+
+    def __init__(
+        self,
+        tty: str,
+        *,
+        send: Callable[[bytes], None],
+        unread_keys: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`send` types bytes at the program; `unread_keys` tells of keys that are yet to be read."""
+        self.process: Process | None = None
+        self.tty = tty
+        self.keys = Keys()
+        self.output = Output()
+        self._send = send
+        self._unread_keys = unread_keys
+        self._clock = clock
+        self._keyed = False
+        self._home_is_alternate = False
+
+    def typed(self, data: bytes, *, canonical: bool) -> None:
+        """The human's terminal sent `data`, which goes to the program."""
+        self.keys.feed(data, self._clock(), canonical=canonical)
+        self._keyed = self._keyed or self.keys.last_key is not None
+
+    def printed(self, data: bytes) -> None:
+        """The program printed `data`."""
+        self.output.feed(data, self._clock())
+        if not self._keyed and self.output.alternate:
+            # Full-screen before anybody pressed a key: its own screen, not an editor or a pager on top of it.
+            self._home_is_alternate = True
+
+    async def look(self) -> Look:
+        """See what can be known now."""
+        now = self._clock()
+        last_key = now if self._unread_keys() else self.keys.last_key
+        return Look(
+            hold=self._hold(),
+            draft=self._draft(),
+            key_age=None if last_key is None else now - last_key,
+            output_age=None if self.output.last is None else now - self.output.last,
+            bracketed=self.output.bracketed,
+            alternate=self.output.alternate,
+        )
+
+    async def paste(self, line: str) -> Hold | None:
+        """Type `line` as one paste; from now on it is a draft."""
+        hold = self._hold()
+        if hold is None:
+            text = f"{_PASTE}{line}{_PASTE_END}" if self.output.bracketed else line
+            self.output.mark()
+            self.keys.left(line)
+            self._send(text.encode())
+        return hold
+
+    async def shows(self, line: str) -> bool:
+        """Whether the program has printed `line` since the paste."""
+        return self.output.echoed(line)
+
+    async def enter(self) -> Hold | None:
+        """Press Enter: the composer is empty then."""
+        hold: Hold | None = "recent key" if self._unread_keys() else self._hold()
+        if hold is None:
+            self.output.forget()
+            self.keys.submitted()
+            self._send(b"\r")
+        return hold
+
+    def _draft(self) -> Draft:
+        return "draft" if self.keys.draft == "unknown" else self.keys.draft
+
+    def _hold(self) -> Hold | None:
+        if self.process is None:
+            return "process gone"
+        if hold := hold_of(self.process, tty=self.tty):
+            return hold
+        return "another screen" if self.output.alternate and not self._home_is_alternate else None

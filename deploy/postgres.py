@@ -19,11 +19,11 @@ from urllib.parse import quote
 
 from deploy import cluster
 from deploy.account import borrowed
+from deploy.logfile import open_log
 from deploy.places import Places, settle
 from deploy.programs import PostgresFailed, Programs, find
 
 DATABASE = "readyroom"
-LOG_MAX_BYTES = 10 * 1024 * 1024
 PAUSE_SECONDS = 0.01
 BUSY_SIGNS = ("pre-existing shared memory block", "lock file")
 """What a start says while an earlier server of the same cluster is still going down."""
@@ -127,7 +127,6 @@ class Postgres:
 
     def spawn(self) -> None:
         """Start the server process and return at once."""
-        self._turn_log()
         given = {
             "listen_addresses": "",
             "unix_socket_directories": '"{}"'.format(str(self.places.run).replace('"', '""')),
@@ -139,7 +138,7 @@ class Postgres:
             **self._settings,
         }
         options = [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
-        with self._log.open("ab") as log:
+        with open_log(self._log) as log:
             self._log_start = log.tell()
             self._process = self.programs.spawn(
                 ["postgres", "-D", str(self.places.cluster), *options], log=log
@@ -221,9 +220,3 @@ class Postgres:
     @property
     def _log(self) -> Path:
         return self.data_dir / "postgres.log"
-
-    def _turn_log(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            if self._log.stat().st_size > LOG_MAX_BYTES:
-                self._log.replace(self._log.with_suffix(".log.1"))
-        self._log.touch(mode=0o600)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
+from sqlalchemy.exc import SQLAlchemyError
+
+
+class SchemaFailed(Exception):
+    """The migrations did not run; the text says why."""
 
 
 def upgrade(dsn: str) -> None:
@@ -15,11 +21,17 @@ def upgrade(dsn: str) -> None:
 
     Args:
         dsn: a libpq URL.
+
+    Raises:
+        SchemaFailed: the database is away, or refuses.
     """
     config = Config()
     config.set_main_option("script_location", str(files("migrations")))
     config.set_main_option("sqlalchemy.url", asyncpg_url(dsn).replace("%", "%%"))
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError) as error:
+        raise SchemaFailed(f"The database was not brought up to date: {error}") from error
 
 
 def asyncpg_url(dsn: str) -> str:

@@ -1,0 +1,152 @@
+"""`readyroom up`: everything on this machine, and how another one joins."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import platformdirs
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from deploy.box import Box
+from deploy.embedded import Machine, Running
+from deploy.folder import DataFolder, FolderTaken
+from deploy.listening import CannotListen
+from deploy.programs import PostgresFailed
+from deploy.schema import SchemaFailed
+from deploy.server import RecordFailed
+from deploy.signals import StopAsked
+from readyroom import __version__
+from readyroom.entrance import enter
+from readyroom.service import fail, service_settings, write_log_file
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def main(argv: list[str]) -> int:
+    """Run until asked to stop; 1 when it cannot start."""
+    return enter(app, argv[1:], name="readyroom up")
+
+
+@app.command()
+def up(
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(envvar="READYROOM_DATA_DIR", help="Where the data lies.", show_default="per user"),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", show_default="7666")
+    ] = None,
+    notifier: Annotated[
+        bool, typer.Option("--notifier/--no-notifier", help="Run this box's notifier.")
+    ] = True,
+) -> None:
+    """Run PostgreSQL, the record, the nerve and this box's notifier. Ctrl-C stops all of them."""
+    settings = service_settings(host=host, port=port)
+    folder = DataFolder(data_dir or platformdirs.user_data_path("readyroom"))
+    page = Page(folder, with_notifier=notifier)
+    machine = Machine(folder, settings, with_notifier=notifier, stage=page.stage, ready=page.ready)
+    try:
+        folder.make()
+        with write_log_file(folder.path / "record.log"):
+            machine.run()
+    except (
+        FolderTaken,
+        CannotListen,
+        PostgresFailed,
+        RecordFailed,
+        SchemaFailed,
+        OSError,
+        LookupError,
+    ) as error:
+        fail(str(error))
+    except StopAsked:
+        pass
+    page.stage("Stopped")
+
+
+class Page:
+    """What `up` shows."""
+
+    def __init__(self, folder: DataFolder, *, with_notifier: bool) -> None:
+        self._folder = folder
+        self._with_notifier = with_notifier
+        self._console = Console(highlight=False, soft_wrap=True)
+
+    def stage(self, text: str) -> None:
+        """One line about what is being done."""
+        self._show(Text(f"{text} …" if text != "Stopped" else text, style="dim"))
+
+    def ready(self, running: Running) -> None:
+        """What runs where, what to guard, and how another machine joins."""
+        self._show(Text(f"\nReadyroom {__version__} is up.  Ctrl-C stops it.\n", style="bold green"))
+        self._show(self._parts(running))
+        if running.first_start:
+            self._show(Text(f"\n{READERS_WARNING}", style="yellow"))
+        if not running.loopback:
+            self._show(Text(f"\n{OPEN_WARNING}", style="bold yellow"))
+        self._show(Text(f"\n{joining(running)}\n"))
+
+    def _parts(self, running: Running) -> Table:
+        folder = self._folder.path
+        table = Table.grid(padding=(0, 2))
+        table.add_row("record", f"{running.url}   (REST under /v1, described at /docs)")
+        table.add_row("nerve", running.nerve_url)
+        table.add_row("postgres", self._postgres(running))
+        table.add_row("box", running.box.name if isinstance(running.box, Box) else f"none: {running.box}")
+        table.add_row("notifier", self._notifier(running))
+        table.add_row("data", f"{folder}   (logs: record.log, postgres.log, notifier.log)")
+        table.add_row(
+            "tokens",
+            "admin.token (the operator's), box.token (this box's)",
+        )
+        return table
+
+    def _postgres(self, running: Running) -> str:
+        server = running.postgres
+        if server is None:
+            return "elsewhere (READYROOM_DATABASE_URL)"
+        lent = f", as {server.account_name}" if server.account_name else ""
+        return f"embedded, in {server.places.home}{lent}"
+
+    def _notifier(self, running: Running) -> str:
+        if not self._with_notifier:
+            return "left out (--no-notifier)"
+        return "runs" if isinstance(running.box, Box) else "does not run: this machine has no box"
+
+    def _show(self, what: Table | Text) -> None:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            self._console.print(what)
+
+
+READERS_WARNING = (
+    "Made admin.token and box.token. Only you can read them (mode 600), and so can every program that runs "
+    "as you, agents included."
+)
+
+OPEN_WARNING = (
+    "It listens beyond this machine, without TLS: tokens and messages can be read on the way. Put a TLS "
+    "proxy in front, or keep it inside a private network (WireGuard, Tailscale)."
+)
+
+
+def joining(running: Running) -> str:
+    """How another machine joins: a token from here, one line there."""
+    here, port = socket.gethostname(), running.url.rpartition(":")[2]
+    tunnel = f"ssh -fN -L {port}:127.0.0.1:{port} {getpass.getuser()}@{here} && " if running.loopback else ""
+    url = f"http://127.0.0.1:{port}" if running.loopback else f"http://{here}:{port}"
+    return (
+        "Another machine joins with a token of its own:\n"
+        "  here:   readyroom admin box add NAME\n"
+        f"  there:  {tunnel}READYROOM_URL={url} READYROOM_TOKEN_FILE=FILE readyroom notifier\n"
+        "A TLS proxy or a private network does as well as the SSH tunnel: give its URL instead."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,9 @@ JOINERS = frozenset("\u200c\u200d")
 
 HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Categories that steer a terminal or show text in another order than it has."""
+
+
+_MARKER = re.compile(r"\[message from [^\]\n]+\]")
 
 
 def inert(text: str) -> str:
@@ -47,7 +51,7 @@ def message_lines(message: Mapping[str, Any]) -> list[str]:
 
 
 def _standing(message: Mapping[str, Any]) -> str:
-    parts = [f"{message['room']} #{message['id']}", str(message["created_at"])]
+    parts = [f"{message['room']} #{message['id']}", moment(message["created_at"])]
     if message.get("type", "note") != "note":
         parts.append(str(message["type"]))
     if message.get("redelivered"):
@@ -55,12 +59,15 @@ def _standing(message: Mapping[str, Any]) -> str:
     return _one_line(" · ".join(parts))
 
 
+def moment(timestamp: str | None) -> str:
+    """The record's timestamp (ISO 8601, UTC) to the second; empty for none."""
+    return "" if timestamp is None else re.sub(r"\.\d+", "", timestamp)
+
+
 def _marker(message: Mapping[str, Any]) -> str:
-    """The first line of `text`, which only the record writes."""
-    first = str(message.get("text") or "").split("\n", 1)[0]
-    if first.startswith("[message from ") and first.endswith("]"):
-        return _one_line(first)
-    return _one_line(f"[message from {message['sender']}]")
+    """The front of `text`, which only the record writes; no handle holds a bracket."""
+    found = _MARKER.match(str(message.get("text") or ""))
+    return _one_line(found[0] if found else f"[message from {message['sender']}]")
 
 
 def _one_line(text: str) -> str:

@@ -12,7 +12,7 @@ from notifier.record import Record
 from notifier.settings import Settings
 from readyroom.body import read_body
 from readyroom.entrance import WrongUsageError, enter
-from readyroom.screen import Screen
+from readyroom.screen import Screen, moment
 from readyroom.speaker import speaking
 
 POLL_BYTES = 32 * 1024
@@ -116,7 +116,7 @@ def rooms(
             row["room"],
             row["unread"],
             row["members"],
-            row["last_message_at"],
+            moment(row["last_message_at"]),
             "" if row["member"] else "no",
             row["title"],
         )
@@ -191,7 +191,7 @@ def agents(
     if as_json:
         return screen.json({"agents": rows})
     table = [
-        (_you(row), row["kind"], row["state"], row.get("harness"), row.get("cwd"), row["last_seen"])
+        (_you(row), row["kind"], row["state"], row.get("harness"), row.get("cwd"), moment(row["last_seen"]))
         for row in rows
     ]
     screen.table(("agent", "kind", "state", "program", "folder", "last seen"), table, empty="Nobody is here.")

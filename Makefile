@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-virtualenv
 
-.PHONY: help install up test check fix bench demo lock clean
+.PHONY: help install up test test-real faults check fix bench demo lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the recipes
@@ -35,11 +35,19 @@ demo: install ## two agents on two boxes, one wakes the other
 test: $(VENV)/.installed-dev ## the tests that anyone can run (five minutes)
 	$(BIN)/python -m pytest -m "not real and not faults"
 
+test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
+	$(BIN)/python -m pytest -m real tests/real
+
+faults: $(VENV)/.installed-dev ## the long kill suites
+	$(BIN)/python -m pytest -m faults
+
 check: $(VENV)/.installed-dev ## format, lint, types, layers, compose, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+	$(BIN)/hadolint deploy/Dockerfile
 
 fix: $(VENV)/.installed-dev ## format and mend what the linter can
 	$(BIN)/ruff format .

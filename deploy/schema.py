@@ -7,6 +7,7 @@ from importlib.resources import files
 import asyncpg
 from alembic import command
 from alembic.config import Config
+from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 
@@ -27,16 +28,17 @@ def upgrade(dsn: str) -> None:
     """
     config = Config()
     config.set_main_option("script_location", str(files("migrations")))
-    config.set_main_option("sqlalchemy.url", asyncpg_url(dsn).replace("%", "%%"))
     try:
+        config.set_main_option("sqlalchemy.url", asyncpg_url(dsn).replace("%", "%%"))
         command.upgrade(config, "head")
     except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError) as error:
-        raise SchemaFailed(f"The database was not brought up to date: {error}") from error
+        why = str(error).partition("\n")[0]
+        raise SchemaFailed(f"The database was not brought up to date: {why}") from error
 
 
 def asyncpg_url(dsn: str) -> str:
-    """The same database for SQLAlchemy: `postgresql+asyncpg://...`."""
-    for scheme in ("postgresql://", "postgres://"):
-        if dsn.startswith(scheme):
-            return f"postgresql+asyncpg://{dsn.removeprefix(scheme)}"
-    return dsn
+    """The same database for SQLAlchemy, which hands asyncpg its own name for libpq's `sslmode`."""
+    url = make_url(dsn).set(drivername="postgresql+asyncpg")
+    if "sslmode" in url.query:
+        url = url.difference_update_query(["sslmode"]).update_query_dict({"ssl": url.query["sslmode"]})
+    return url.render_as_string(hide_password=False)

@@ -12,7 +12,7 @@ from broker_bridge.connection import Connection, Frame, Producer
 from broker_bridge.nerve import ANY_REALM, Admission
 from broker_bridge.nudge import EVENT, PRODUCER, Nudge
 from broker_bridge.registry import Registry
-from broker_bridge.subscriptions import Subscription, fold, reserved
+from broker_bridge.subscriptions import ANY_PRODUCER, Subscription, fold, reserved
 
 Handler = Callable[[Registry, Connection, Frame], Iterator[Action]]
 
@@ -115,14 +115,14 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
     if event is None or name is None:
         yield error(connection, -2, "PRODUCE needs an event and, where given, a producer's name in from")
     elif _anonymous(name):
-        yield from _no_anonymous(connection, "producers")
+        yield error(connection, -4, "Name the producer in from")
     elif not _may_produce_as(registry, connection, name, event):
         yield auth_fail(connection, 403, f"'{name}' with event '{event}' is not yours to produce")
     elif reserved(name, event):
         yield from _relay_nudge(registry, connection, body)
     else:
         connection.producers.setdefault(fold(name), Producer(name, connection.id))
-        envelope = {"event": event, "message": body.get("message"), "from": name}
+        envelope = _envelope(body, event, name)
         for listener in registry.realm(connection.realm):
             yield from deliveries(listener, fold(name), fold(event), envelope)
 
@@ -151,6 +151,11 @@ def chunk(_: Registry, connection: Connection, __: Frame) -> Iterator[Action]:
     yield error(connection, -2, "Messages in pieces are not carried; keep PRODUCE under the frame's limit")
 
 
+def not_offered(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:
+    """What the original offers beside publishing and subscribing; whoever asks must not wait in vain."""
+    yield Answer(frame.ref, {"ok": False, "code": 501, "message": f"{frame.event} is not offered here"})
+
+
 def quit_(_: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
     """Hang up on the sender, who names its own connection."""
     if frame.payload == connection.id:
@@ -168,15 +173,30 @@ HANDLERS: Mapping[str, Handler] = {
     "ACK": ack,
     "PING": ping,
     "QUIT": quit_,
+    **dict.fromkeys(
+        (
+            "KEY_PUBLISH",
+            "KEY_LOOKUP",
+            "PREKEY_PUBLISH",
+            "PREKEY_TAKE",
+            "SEALED_CERT_REQUEST",
+            "PUSH_REGISTER",
+            "PUSH_UNREGISTER",
+            "REMOTE_TICKET_REQUEST",
+            "AUTHORIZATION_REQUEST",
+            "AUTH_MANAGEMENT_COMMAND",
+        ),
+        not_offered,
+    ),
 }
-"""Anything else (HELLO, DEBUG, the key directory, …) is let pass without an answer."""
+"""Anything else (HELLO, DEBUG, …) is let pass without an answer."""
 
 
 def deliveries(listener: Connection, name: str, event: str, envelope: frames.Body) -> Iterator[Emit]:
     """One copy for each subscription that matches, under that subscription's own event name."""
-    for subscription in listener.subscriptions.values():
-        if subscription.matches(name, event):
-            yield Emit(listener.id, subscription.delivered, envelope)
+    matching = [s for s in listener.subscriptions.values() if s.matches(name, event)]
+    for subscription in sorted(matching, key=lambda s: (s.topic, s.producer == ANY_PRODUCER)):
+        yield Emit(listener.id, subscription.delivered, envelope)
 
 
 def nudge_deliveries(registry: Registry, nudge: Nudge, realm: str, names: frozenset[str]) -> Iterator[Emit]:
@@ -199,6 +219,13 @@ def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) 
         yield error(connection, -2, "A nudge is exactly conv, from and at, with the names to tell in to")
     else:
         yield from nudge_deliveries(registry, nudge, realm, frozenset(frames.names(body.get("to"))))
+
+
+def _envelope(body: frames.Body, event: str, name: str) -> frames.Body:
+    """What other programs' messages are delivered as: the message as it came, absent where it was."""
+    message = {"message": body["message"]} if "message" in body else {}
+    marks = {"enc": body.get("enc"), "to": body.get("to"), "content_type": body.get("contentType")}
+    return {"event": event, **message, "from": name, **{key: mark for key, mark in marks.items() if mark}}
 
 
 def _may_produce_as(registry: Registry, connection: Connection, name: str, event: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import socketio
@@ -59,11 +58,10 @@ class Sockets:
         return True
 
     async def part(self, id: str) -> None:
-        """Close a connection after what was sent to it; within two seconds it is forgotten."""
+        """Close a connection after what was sent to it."""
         link = self._link(id)
         await self.server.disconnect(id)
-        if link is not None:
-            await self._close(link.sid)
+        await self._close(link)
 
     async def cut(self, id: str) -> None:
         """Close a connection that does not read, and throw away what waits for it."""
@@ -80,14 +78,13 @@ class Sockets:
         strangers = [sid for sid in list(self.server.eio.sockets) if sid not in known]
         self._strangers = {sid: self._strangers.get(sid, now) for sid in strangers}
         late = [sid for sid, since in self._strangers.items() if now - since >= self._limits.grace]
-        await asyncio.gather(*(self._close(sid) for sid in late))
+        for sid in late:
+            await self._close(self.server.eio.sockets.get(sid))
 
-    async def _close(self, sid: str) -> None:
-        try:
-            async with asyncio.timeout(2):
-                await self.server.eio.disconnect(sid)
-        except TimeoutError:
-            pass  # it is marked as closed; only its last packets never left
+    async def _close(self, link: Any) -> None:
+        if link is not None:
+            await link.close(wait=False)
+            link.queue.put_nowait(None)  # or its writer would wait on for a client that stays
 
     def _link(self, id: str) -> Any:
         return self.server.eio.sockets.get(self.server.manager.eio_sid_from_sid(id, NAMESPACE))

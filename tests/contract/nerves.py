@@ -1,0 +1,156 @@
+"""A served nerve, ears for it, and waiting for what is to come."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import socketio
+import uvicorn
+
+from broker_bridge.broker import EmbeddedBroker
+from broker_bridge.limits import Limits
+from broker_bridge.nerve import Admission
+from broker_bridge.nudge import DELIVERED, Nudge
+
+ADMISSIONS = {
+    "tok-work3": Admission("main", "work3", "consumer", "t1"),
+    "tok-work3-next": Admission("main", "work3", "consumer", "t2"),
+    "tok-devmac": Admission("main", "devmac", "consumer", "t3"),
+    "tok-zoo": Admission("main", "zoo", "consumer", "t4"),
+    "tok-elsewhere": Admission("other", "work3", "consumer", "t5"),
+    "tok-tool": Admission("main", "tool", "both", "t6"),
+    "tok-tool2": Admission("main", "tool2", "both", "t7"),
+    "tok-record": Admission("*", "agent-comms", "producer", "t8"),
+    "tok-record-main": Admission("main", "agent-comms", "producer", "t9"),
+}
+WAIT = 20.0
+
+
+async def admit(token: str) -> Admission | None:
+    """A test's list of tokens, asked as the record is: not at once."""
+    await asyncio.sleep(0)
+    return ADMISSIONS.get(token)
+
+
+async def until(holds: Callable[[], Any], what: str = "it", seconds: float = WAIT) -> None:
+    """Wait until something holds, and fail when it never does."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        await asyncio.sleep(0.005)
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
+async def record_app(scope: Any, receive: Any, send: Any) -> None:
+    """The smallest ASGI application, in the record's place."""
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"the record"})
+
+
+@asynccontextmanager
+async def served(
+    *, port: int | None = None, limits: Limits | None = None, admit: Any = admit
+) -> AsyncIterator[tuple[EmbeddedBroker, str]]:
+    """An embedded broker behind a real uvicorn, as the product runs it; yields it with its URL."""
+    broker = EmbeddedBroker(admit=admit, limits=limits)
+    port = port or free_port()
+    config = uvicorn.Config(
+        broker.asgi(record_app),
+        host="127.0.0.1",
+        port=port,
+        ws="wsproto",
+        lifespan="off",
+        log_config=None,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    await broker.start()
+    serving = asyncio.create_task(server.serve())
+    await until(lambda: server.started, "uvicorn")
+    try:
+        yield broker, f"http://127.0.0.1:{port}"
+    finally:
+        await broker.close()
+        server.should_exit = True
+        await serving
+
+
+@asynccontextmanager
+async def ear(url: str, token: str | None, name: str = "ear", *, polling: bool = False) -> AsyncIterator[Ear]:
+    """A stock python-socketio client that logs in and subscribes to the record's nudges."""
+    it = Ear()
+    try:
+        await it.connect(url, polling=polling)
+        if token is not None:
+            await it.log_in(token, name)
+        yield it
+    finally:
+        await it.client.disconnect()
+
+
+class Ear:
+    """A client of its own; `heard` holds every event with its payload."""
+
+    def __init__(self) -> None:
+        self.client = socketio.AsyncClient(reconnection=False, handle_sigint=False)
+        self.heard: list[tuple[str, Any]] = []
+        self.at: list[float] = []
+        self.client.on("*", self._on_any)
+
+    def _on_any(self, event: str, *payload: Any) -> None:
+        self.at.append(time.perf_counter())
+        self.heard.append((event, payload[0] if payload else None))
+
+    async def connect(self, url: str, *, polling: bool = False) -> None:
+        """Connect over websocket, or start with polling and upgrade."""
+        transports = None if polling else ["websocket"]
+        await self.client.connect(url, transports=transports, wait_timeout=WAIT)
+
+    async def log_in(self, token: str, name: str) -> None:
+        """Log in, register, subscribe, and wait until the broker took all of it."""
+        await self.send("AUTHENTICATION", {"token": token})
+        await until(lambda: self.events("AUTH_OK", "AUTH_FAIL"), "an answer to the login")
+        if self.events("AUTH_OK"):
+            await self.send("CONSUMER", {"name": name, "id": name, "consumer_id": name})
+            await self.subscribe(name)
+            await self.barrier()
+
+    async def subscribe(self, name: str = "ear", **changed: Any) -> None:
+        """Subscribe to nudges, or to what `changed` says."""
+        wanted = {"event": "msg", "producer": "agent-comms", "consumer": name, "consumer_id": name}
+        await self.send("SUBSCRIBE", {**wanted, **changed})
+
+    async def send(self, event: str, payload: Any = None) -> None:
+        """Send one frame."""
+        await self.client.emit(event, payload)
+
+    async def barrier(self) -> None:
+        """Wait until every earlier frame is dealt with."""
+        assert "PONG" in str(await self.client.call("PING", {}, timeout=WAIT))
+
+    def events(self, *names: str) -> list[Any]:
+        """The payloads of the events of these names."""
+        return [payload for event, payload in self.heard if event in names]
+
+    @property
+    def consumed(self) -> list[tuple[str, Any]]:
+        """Every delivery, under whatever name."""
+        return [(event, payload) for event, payload in self.heard if event.upper().startswith("CONSUME")]
+
+    @property
+    def nudges(self) -> list[Nudge | None]:
+        """The nudges heard."""
+        return [Nudge.from_wire(payload["message"]) for payload in self.events(DELIVERED)]

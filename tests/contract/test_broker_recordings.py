@@ -1,0 +1,199 @@
+"""The protocol core does what the original broker was recorded to do, but for differences that are listed here."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.limits import Limits
+from broker_bridge.nerve import Admission
+from broker_bridge.protocol import Protocol
+
+RECORDINGS = Path(__file__).parent / "recordings"
+TOKENS = {
+    "tok-a-both": Admission("team-a", "a", "both", "a"),
+    "tok-a-prod": Admission("team-a", "a", "producer", "a"),
+    "tok-a-cons": Admission("team-a", "a", "consumer", "a"),
+    "tok-b-both": Admission("team-b", "b", "both", "b"),
+}
+
+DIFFERENT: dict[str, dict[str, set[str]]] = {
+    "02-authentication": {
+        "only a token admits, no realm, role or key beside it": {
+            "34 C8 AUTH_FAIL",
+            "38 C9 AUTH_OK",
+            "42 C10 AUTH_FAIL",
+            "46 C11 AUTH_FAIL",
+            "48 C11 AUTH_OK",
+            "52 C12 AUTH_OK",
+            "56 C13 AUTH_OK",
+            "60 C14 AUTH_FAIL",
+        },
+        "nobody who is not logged in may do or hear anything, and is told so": {
+            "93 C18 CONSUME-tyo-mq-all-msg",
+            "more C4 AUTH_FAIL",
+            "more C18 AUTH_FAIL",
+            "more C22 AUTH_FAIL",
+        },
+        "nobody hears every realm": {"103 C21 AUTH_OK"},
+    },
+    "03-basic-publish-subscribe": {
+        "a message without a producer's name is refused, and told so (which shifts the next notice)": {
+            "42 C1 SUBSCRIBE-TO-DuBalanczNfkAWIQAAAw",
+            "more C1 SUBSCRIBE-TO-DuBalanczNfkAWIQAAAw",
+        },
+    },
+    "04-any-producer-and-unsubscribe": {
+        "UNSUBSCRIBE works": {"34 C3 CONSUME-room-comms-msg", "35 C3 CONSUME-tyo-mq-all-msg"},
+    },
+    "05-case-and-scope-all": {
+        "case never parts two producers (message 3), so a delivery comes before the next": {
+            "21 C3 CONSUME-a-b-c",
+        },
+        "a dash never joins two pairs: a + b-c is not a-b + c": {"21 C3 CONSUME-a-b-c"},
+        "scope all hears all of a producer's events, under the name that clients listen for": {
+            "31 C4 CONSUME-room-comms-tm-all",
+            "32 C4 DISCONNECT-c-all",
+        },
+        "a producer's notices are named after its own connection, never after an earlier one": {
+            "28 C2 SUBSCRIBE-TO-bV8oLlC6VHwv0qYnAAA0",
+        },
+        "every name of a connection is let go of when it closes": {
+            "more C3 DISCONNECT-c-case",
+            "more C4 DISCONNECT-c-all",
+        },
+    },
+    "06-topics": {
+        "every name of a connection is let go of when it closes": {"more C2 DISCONNECT-c-topic"},
+    },
+    "12-duplicate-consumer": {
+        "the newcomer of the same holder takes the name over": {
+            "11 C2 ERROR",
+            "12 C2 DISCONNECT",
+            "more C1 DISCONNECT",
+            "more C1 ERROR",
+        },
+    },
+    "14-anonymous-and-bad-registration": {
+        "nobody who is not logged in may do anything, and is told so": {
+            "20 C4 ERROR",
+            "22 C4 ERROR",
+            "24 C4 ERROR",
+            "more C3 AUTH_FAIL",
+            "more C4 AUTH_FAIL",
+        },
+    },
+    "15-realm-isolation-and-admin-realm": {
+        "nobody hears every realm": {
+            "27 C5 AUTH_OK",
+            "32 C5 CONSUME-tyo-mq-all-msg",
+            "35 C5 CONSUME-tyo-mq-all-msg",
+            "37 C5 CONSUME-tyo-mq-all-msg",
+        },
+    },
+    "16-presence-notices": {
+        "a subscription ends with its connection; clients subscribe again": {
+            "27 C3 CONNECT-Cno7_DzAzEYOgVsOAABs",
+            "29 C4 CONSUME-pp-msg",
+        },
+    },
+    "17-misc-events": {
+        "the key directory, tickets and sealed senders are not offered, and say so": {
+            "11 C2 ACK",
+            "13 C2 ACK",
+            "15 C2 ACK",
+            "17 C2 REMOTE_TICKET",
+            "18 C2 ACK",
+            "20 C2 ACK",
+        },
+    },
+}
+"""Recording -> what we do otherwise -> the packets in which it shows. docs/reference/nerve.md tells users."""
+
+
+@pytest.mark.parametrize("recording", sorted(RECORDINGS.glob("*.json")), ids=lambda path: path.stem)
+def test_replay(recording: Path) -> None:
+    known: set[str] = set().union(*DIFFERENT.get(recording.stem, {}).values())
+    assert Replay().run(recording) == known
+
+
+class Replay:
+    """Feeds the clients' packets of a recording to a core of ours and compares what comes back."""
+
+    def __init__(self) -> None:
+        self._core = Protocol(Limits())
+        self._ids: dict[str, str] = {}
+        self._closed: set[str] = set()
+        self._out: dict[str, deque[Any]] = defaultdict(deque)
+
+    def run(self, recording: Path) -> set[str]:
+        """What differs, as `<packet number or "more"> <connection> <event>`."""
+        text = recording.read_text().replace("agent-comms", "room-comms").replace("Agent-Comms", "Room-Comms")
+        differences = set()
+        for number, packet in enumerate(json.loads(text)["packets"]):
+            if packet.get("sio") not in ("CONNECT", "DISCONNECT", "EVENT", "ACK"):
+                continue
+            if packet["dir"] == "client->broker":
+                self._to_broker(packet, now=number)
+            elif not self._from_broker(packet):
+                differences.add(f"{number} {packet['conn']} {packet.get('event', packet['sio'])}")
+        names = {id: name for name, id in self._ids.items()}
+        return differences | {f"more {names[id]} {got[0]}" for id, out in self._out.items() for got in out}
+
+    def _to_broker(self, packet: dict[str, Any], *, now: float) -> None:
+        id = self._ids.get(packet["conn"])
+        if id is None:
+            return
+        if packet["sio"] == "DISCONNECT":
+            self._close(id)
+        elif packet["sio"] == "EVENT":
+            payload = packet["args"][0] if packet["args"] else None
+            ref = (id, packet.get("ack_id"))
+            self._perform(self._core.frame(id, packet["event"], payload, now=now, ref=ref))
+
+    def _from_broker(self, packet: dict[str, Any]) -> bool:
+        """Whether ours sent the same."""
+        if packet["sio"] == "CONNECT":
+            self._ids[packet["conn"]] = packet["data"]["sid"]
+            self._core.connected(packet["data"]["sid"], now=0)
+            return True
+        if packet["conn"] not in self._ids:
+            return True  # a connection of the recording before
+        event, payload = packet.get("event", packet["sio"]), (packet.get("args") or [None])[0]
+        if event.startswith("DISCONNECT-"):
+            self._close(payload["socket"])  # the recording shows a peer's end by this notice alone
+        out = self._out[self._ids[packet["conn"]]]
+        return bool(out) and _plain(out.popleft()) == _plain((event, payload))
+
+    def _close(self, id: str) -> None:
+        if id not in self._closed:
+            self._closed.add(id)
+            self._perform(self._core.disconnected(id))
+
+    def _perform(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case Emit(to, event, payload):
+                    self._out[to].append((event, payload))
+                case HangUp(connection):
+                    self._out[connection].append(("DISCONNECT", None))
+                    self._close(connection)
+                case Ask(connection, token):
+                    self._perform(self._core.admitted(connection, TOKENS.get(token)))
+                case Answer((id, ack_id), ack) if ack is not None and ack_id is not None:
+                    self._out[id].append(("ACK", ack))
+
+
+def _plain(packet: tuple[str, Any]) -> tuple[str, Any]:
+    """Without our mark in AUTH_OK, and without the time of a PONG."""
+    event, payload = packet
+    if isinstance(payload, str) and '"pong"' in payload:
+        payload = json.loads(payload)
+    if isinstance(payload, dict):
+        payload = {key: value for key, value in payload.items() if key not in ("server", "timestamp")}
+    return event, payload

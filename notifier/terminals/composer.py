@@ -5,10 +5,11 @@
 - `claude-code`: what stands between the last two horizontal rules, after `❯` or `>`.
 - `codex`: the last line that begins with `›`, with the cursor on it or below it.
 - `gemini`, `opencode`: no form is known, so nothing is ever read.
-- Every other program: the cursor's own line must be a prompt and what was typed after it. A prompt is one word
-  of at most 64 characters that ends with one of `> ❯ › » : $ # %`, and one blank if there is one.
+- Every other program: the cursor's own line must be a prompt and what was typed after it. A prompt is one
+  word of at most 64 characters that ends with one of `> ❯ › » : $ # %`, and one blank if there is one.
 
-Dim text (a placeholder, a suggestion) is no draft, and neither is the block that some programs draw as cursor.
+Dim text (a placeholder, a suggestion) is no draft, and neither is the block that some programs draw as
+cursor.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from notifier.terminals.outer import Outer
@@ -51,7 +52,14 @@ class Relay:
         started: set once the program runs, or has failed to.
     """
 
-    def __init__(self, command: Sequence[str], *, environ: Mapping[str, str], outer: Outer) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        outer: Outer,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.started = asyncio.Event()
         self._command = list(command)
         self._environ = dict(environ)
@@ -67,7 +75,9 @@ class Relay:
         self._said = b""
         self._master, self._slave = os.openpty()
         os.set_blocking(self._master, False)
-        self.terminal = OwnPty(os.ttyname(self._slave), send=self.send, unread_keys=self._unread_keys)
+        self.terminal = OwnPty(
+            os.ttyname(self._slave), send=self.send, unread_keys=self._unread_keys, clock=clock
+        )
 
     async def run(self) -> int:
         """Run the program to its end; return its exit status, or 128 and the signal that killed it.

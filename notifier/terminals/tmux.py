@@ -41,8 +41,8 @@ class TmuxTerminal:
     """One pane of one tmux server, as a `Terminal`.
 
     The pane is the right one only while its server's process is the one that was recorded, and the process
-    that checked in is in front on the pane's terminal: pane ids start again when a server restarts. tmux itself
-    judges the pane's gates once more in the moment of pasting and of pressing Enter.
+    that checked in is in front on the pane's terminal: pane ids start again when a server restarts. tmux
+    itself judges the pane's gates once more in the moment of pasting and of pressing Enter.
     """
 
     def __init__(self, pane: TmuxPane, *, process: Process, program: str) -> None:

@@ -126,13 +126,14 @@ class EmbeddedBroker:
         return self._sockets.server.not_handled if ack is None else ack
 
     async def _perform(self, actions: Iterable[Action]) -> None:
-        encoded: tuple[str, Any, Any] | None = None
+        last: tuple[str, Any] = ("", None)
+        packet: str | None = None
         for action in actions:
             match action:
                 case Emit(to, event, payload):
-                    if encoded is None or encoded[0] != event or encoded[1] is not payload:
-                        encoded = (event, payload, self._sockets.encode(event, payload))
-                    if not await self._sockets.send(to, encoded[2]):
+                    if last[0] != event or last[1] is not payload:  # one nudge goes to many
+                        last, packet = (event, payload), self._sockets.encode(event, payload)
+                    if packet is not None and not await self._sockets.send(to, packet):
                         log.warning("nerve_reader_dropped", connection=to)
                         self._forget(to, cut=True)
                 case HangUp(connection):

@@ -8,11 +8,31 @@ from typing import Any
 Body = dict[str, Any]
 
 
+def loads(text: str) -> Any:
+    """Read JSON text as every client can read it: NaN and Infinity are not JSON.
+
+    Raises:
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deep.
+    """
+    return json.loads(text, parse_constant=_no_constant)
+
+
+def dumps(value: object, separators: tuple[str, str] = (",", ":")) -> str:
+    """Write JSON text.
+
+    Raises:
+        ValueError: a number has no JSON form.
+        RecursionError: it is nested too deep.
+    """
+    return json.dumps(value, separators=separators, allow_nan=False)
+
+
 def body(payload: object) -> Body | None:
     """The object that a frame carries, sent as itself or as JSON text; None for anything else."""
     if isinstance(payload, str):
         try:
-            payload = json.loads(payload)
+            payload = loads(payload)
         except (ValueError, RecursionError):
             return None
     return payload if isinstance(payload, dict) else None
@@ -26,3 +46,7 @@ def text(value: object, *, limit: int) -> str | None:
 def names(value: object) -> list[str]:
     """The strings of a list; empty for anything else."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -6,6 +6,7 @@ from typing import Any
 
 import socketio
 
+from broker_bridge import frames
 from broker_bridge.limits import Limits
 from broker_bridge.logs import quiet
 
@@ -13,7 +14,22 @@ NAMESPACE = "/"
 MAX_FRAME = 1_000_000
 """Bytes of the largest frame that is read."""
 
-Encoded = str | list[str | bytes]
+
+class TextPacket(socketio.packet.Packet):  # type: ignore[misc]
+    """Packets of JSON text alone: attachments would be held without bound until the last one came."""
+
+    json = frames
+    uses_binary_events = False
+
+    def decode(self, encoded_packet: str) -> int:
+        """Read a packet.
+
+        Raises:
+            ValueError: it is none, or has attachments; the caller drops it.
+        """
+        if super().decode(encoded_packet) or self.packet_type > socketio.packet.CONNECT_ERROR:
+            raise ValueError("binary packets are not carried")
+        return 0
 
 
 class Sockets:
@@ -30,31 +46,32 @@ class Sockets:
             cors_allowed_origins="*",
             cors_credentials=False,
             namespaces=[NAMESPACE],
+            serializer=TextPacket,
             logger=quiet(),
             engineio_logger=quiet(),
         )
         self._strangers: dict[str, float] = {}
 
     @staticmethod
-    def encode(event: str, payload: Any) -> Encoded:
-        """One event as a packet that can be sent to many."""
-        packet = socketio.packet.Packet(socketio.packet.EVENT, data=[event, payload])
-        encoded: Encoded = packet.encode()
-        return encoded
+    def encode(event: str, payload: Any) -> str | None:
+        """One event as a packet that can be sent to many; None when it cannot be written as JSON."""
+        try:
+            return str(TextPacket(socketio.packet.EVENT, data=[event, payload]).encode())
+        except (ValueError, RecursionError):
+            return None
 
     def is_open(self, id: str) -> bool:
         """Whether the connection really stands; a client can claim anything."""
         return bool(self.server.manager.is_connected(id, NAMESPACE))
 
-    async def send(self, id: str, encoded: Encoded) -> bool:
+    async def send(self, id: str, encoded: str) -> bool:
         """Queue a packet; False when the reader is so far behind that it has to go."""
         link = self._link(id)
         if link is None:
             return True
         if link.queue.qsize() >= self._limits.outgoing:
             return False
-        for part in [encoded] if isinstance(encoded, str) else encoded:
-            await self.server.eio.send(link.sid, part)
+        await self.server.eio.send(link.sid, encoded)
         return True
 
     async def part(self, id: str) -> None:

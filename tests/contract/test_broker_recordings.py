@@ -1,4 +1,4 @@
-"""The protocol core does what the original broker was recorded to do, but for differences that are listed here."""
+"""The protocol core does what the original broker was recorded to do, but for differences listed here."""
 
 from __future__ import annotations
 

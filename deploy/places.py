@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -17,6 +18,7 @@ from pathlib import Path
 from deploy.account import Account
 
 SYSTEM_FOLDER = Path("/var/lib/readyroom")
+PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 LOCATION_FILE = "postgres.location"
 SOCKET_PATH_MAX = 103
 """Bytes of a Unix socket's path, without the final NUL, on the stricter of Linux (107) and macOS (103)."""
@@ -96,11 +98,15 @@ def _run_folder(home: Path, account: Account | None) -> Path:
         folder = Path(base or "/") / f"readyroom-{os.geteuid()}-{key}"
         if base and _fits(folder) and os.access(base, os.W_OK):
             return folder
-    raise OSError("No folder with a short path for PostgreSQL's socket. Set TMPDIR to a short, writable one.")
+    raise OSError(
+        "No folder with a short, plain path for PostgreSQL's socket. Set TMPDIR to a short one that you can write to."
+    )
 
 
 def _fits(folder: Path) -> bool:
-    return len(os.fsencode(folder / ".s.PGSQL.5432.lock")) <= SOCKET_PATH_MAX
+    """Whether a socket in it can be opened, and be named in a libpq URL, where a comma begins another host."""
+    path = str(folder / ".s.PGSQL.5432.lock")
+    return len(path) <= SOCKET_PATH_MAX and PLAIN.fullmatch(path) is not None
 
 
 def system_folder() -> Path:

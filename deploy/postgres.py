@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
-from urllib.parse import quote
 
 from deploy import cluster
 from deploy.account import borrowed
@@ -80,7 +79,7 @@ class Postgres:
 
     def url_of(self, database: str, *, user: str = DATABASE) -> str:
         """The libpq URL of one database of this server (`postgres` is the superuser)."""
-        return f"postgresql://{user}@/{database}?host={quote(str(self.places.run), safe='/')}"
+        return f"postgresql://{user}@/{database}?host={self.places.run}"
 
     def start(self, *, seconds: float = 120) -> str:
         """Make the cluster where there is none, start the server, wait until it takes connections.
@@ -129,7 +128,7 @@ class Postgres:
         """Start the server process and return at once."""
         given = {
             "listen_addresses": "",
-            "unix_socket_directories": '"{}"'.format(str(self.places.run).replace('"', '""')),
+            "unix_socket_directories": str(self.places.run),
             "unix_socket_permissions": "0700",
             # A desktop's login manager removes the shared memory objects of a user who logs out.
             "dynamic_shared_memory_type": "mmap",

@@ -53,13 +53,14 @@ def find_place(program: Program, told: Told, environ: Mapping[str, str]) -> dict
         "session_id": told.session_id,
         "cwd": told.cwd or _folder(),
         "resting": told.resting,
+        "read": told.read,
         "process": {"pid": seen.pid, "started": seen.started} if seen else None,
         "sure": sure,
         "above": [{"pid": each.pid, "started": each.started} for each in above],
         "tty": seen.tty if seen else None,
         "registry": program.registry(environ, seen.pid) if seen else None,
         "tmux": _pane(environ),
-        "pty_socket": environ.get("READYROOM_PTY_SOCKET") or None,
+        "pty_socket": environ.get("READYROOM_PTY") or None,
     }
 
 

@@ -61,7 +61,8 @@ class Ladder:
         if seat.hold == reason:
             return []
         seat.hold = reason
-        return [self._report(seat, seat.open_rung() or "none", "held", reason)]
+        rung = seat.open_rung() or "none"
+        return [Report(seat.session.agent, seat.state, WakeReport(rung, "held", reason))]
 
     def woken(self, seat: Seat, *, sent: bool, hold: str | None, now: float) -> list[Action]:
         """What became of the attempt that `consider` asked for."""
@@ -184,6 +185,6 @@ class Ladder:
         seat.parked = True
         return [*self.hold(seat, TOLD_PERSON), TellPerson(seat.session.agent, reason)]
 
-    def _report(self, seat: Seat, rung: str, outcome: Outcome, reason: str | None = None) -> Report:
-        seat.last_wake = WakeReport(rung, outcome, reason)
+    def _report(self, seat: Seat, rung: str, outcome: Outcome) -> Report:
+        seat.last_wake = WakeReport(rung, outcome)
         return Report(seat.session.agent, seat.state, seat.last_wake)

@@ -48,6 +48,7 @@ class Seat:
         pauses: how many steps of the back-off were taken since the last success.
         spent: rungs whose keys went out without proof; not used again before the session has moved.
         closed: rungs that cannot reach the session at all.
+        last_wake: the last one that was sent, and how far it came.
         parked: a person was told; only a turn changes that.
         heard: room -> sender -> when, from nudges.
     """

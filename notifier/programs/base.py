@@ -51,9 +51,10 @@ class Told:
         cwd: its working folder.
         mode: what to do with unread messages where the event itself decides it.
         resting: a `session-start` after which the session waits for input.
+        read: the model has just been handed what a poll returned.
     """
 
-    __slots__ = ("cwd", "event", "mode", "resting", "session_id")
+    __slots__ = ("cwd", "event", "mode", "read", "resting", "session_id")
 
     def __init__(
         self,
@@ -63,9 +64,11 @@ class Told:
         cwd: str | None = None,
         mode: Mode | None = None,
         resting: bool = True,
+        read: bool = False,
     ) -> None:
         self.event = event
         self.session_id = session_id
         self.cwd = cwd
         self.mode = mode
         self.resting = resting
+        self.read = read

@@ -36,6 +36,9 @@ NATIVE: dict[str, Event] = {
 _ASKING = ("AskUserQuestion", "ExitPlanMode")
 """Tools that are dialogs themselves."""
 
+_POLL = "__poll_convs"
+"""How the name of our MCP tool ends, whatever the server is called there."""
+
 _SAME_PROCESS_GOES_ON = ("clear", "resume")
 """Reasons of SessionEnd after which a SessionStart of the same process follows."""
 
@@ -65,6 +68,7 @@ class ClaudeCode:
             cwd=_text(given.get("cwd")),
             mode="off" if native == "StopFailure" else None,
             resting=given.get("source") != "compact",
+            read=native == "PostToolUse" and str(given.get("tool_name")).endswith(_POLL),
         )
 
     def _ours(self, native: str, given: Mapping[str, Any]) -> Event | None:

@@ -1,0 +1,127 @@
+"""What comes through the door: hooks, launchers, and questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from notifier.control.messages import Ended, Hook, Launched, Request, Status
+from notifier.control.server import Answer
+from notifier.daemon.core import Core
+from notifier.daemon.handover import Handover, waiting_text
+from notifier.daemon.naming import Naming
+from notifier.daemon.registry import Entry, Registry
+from notifier.daemon.watch import Watch
+from notifier.record import RecordError
+
+log = structlog.get_logger()
+
+ANSWER_SECONDS = 1.2
+"""A hook waits no longer than this for the record."""
+
+
+class Desk:
+    """Answers requests. A hook is answered in time, whatever the record does."""
+
+    def __init__(
+        self,
+        *,
+        core: Core,
+        registry: Registry,
+        watch: Watch,
+        handover: Handover,
+        naming: Naming,
+        status: Callable[[], Answer],
+    ) -> None:
+        self._core = core
+        self._registry = registry
+        self._watch = watch
+        self._handover = handover
+        self._naming = naming
+        self._status = status
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer one request."""
+        match request:
+            case Hook():
+                return await self.hook(request)
+            case Launched():
+                self._core.known(self._registry.launched(request))
+                self._registry.save()
+            case Ended():
+                self._end(request.agent)
+            case Status():
+                return self._status()
+        return {}
+
+    async def hook(self, told: Hook) -> Answer:
+        """Take in what a hook says; the answer says what it is to print."""
+        agent = told.agent or self._registry.agent_of(told) or await self._naming.name(told)
+        if agent is None:
+            return {}
+        entry = self._registry.hooked(agent, told)
+        if entry is None:
+            log.info("hook_of_another_process_ignored", agent=agent, hook=told.event)
+            return {"agent": agent}
+        self._take_in(entry, told)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return {"agent": agent, **await self._follow_up(agent, told)}
+        except (RecordError, TimeoutError) as error:
+            log.info("hook_answered_without_record", agent=agent, hook=told.event, error=str(error))
+            return {"agent": agent}
+
+    def _take_in(self, entry: Entry, told: Hook) -> None:
+        agent = entry.session.agent
+        self._core.known(entry)
+        self._core.hooked(agent, told.event, resting=told.resting)
+        if told.event == "session-end":
+            self._end(agent)
+            return
+        entry.told = self._core.inbox.seats[agent].told
+        self._registry.save()
+        self._watch.alert()
+
+    async def _follow_up(self, agent: str, told: Hook) -> Answer:
+        match told.event:
+            case "session-start":
+                return {"text": self._greeting(agent)}
+            case "prompt":
+                self._handover.begin(agent)
+            case "tool":
+                if told.read:
+                    self._handover.polled(agent)
+                self._core.spawn(self._handover.seen(agent))
+            case "ending":
+                return await self._turn_ends(agent, told)
+            case "continue":
+                senders = self._handover.took(agent)
+                self._core.inbox.engaged(agent, senders, now=self._core.now())
+                log.info("turn_kept_going", agent=agent, senders=sorted(senders))
+            case "stop" if told.mode == "off":
+                self._core.spawn(self._handover.seen(agent))
+        return {}
+
+    async def _turn_ends(self, agent: str, told: Hook) -> Answer:
+        if told.mode == "notify":
+            rooms = await self._core.unread_of(agent)
+            return {"notice": waiting_text(rooms)} if rooms else {}
+        if not self._core.inbox.may_engage(agent, now=self._core.now()):
+            log.info("turn_not_kept_going", agent=agent, reason="loop_guard")
+            return {}
+        text = await self._handover.offer(agent)
+        return {"text": text} if text else {}
+
+    def _greeting(self, agent: str) -> str:
+        seat = self._core.inbox.seats.get(agent)
+        rooms = seat.counts.rooms if seat else {}
+        how = " Read with the tool poll_convs, or with `readyroom poll`." if rooms else ""
+        return f"You are {agent} in Readyroom, where agents talk across machines. {waiting_text(rooms)}.{how}"
+
+    def _end(self, agent: str) -> None:
+        self._core.do(self._core.inbox.lives(agent, "gone", now=self._core.now()))
+        self._registry.entries.pop(agent, None)
+        self._registry.save()
+        self._handover.forget(agent)

@@ -1,0 +1,39 @@
+"""What hooks left behind while no notifier ran."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import msgspec
+
+from notifier.control.messages import Hook, read_request
+
+
+def open_folder(runtime: str) -> str:
+    """The folder for it; hooks use it only where it exists."""
+    folder = os.path.join(runtime, "missed")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def take(folder: str) -> Iterator[Hook]:
+    """Each process's newest hook, oldest first; what cannot be read is thrown away."""
+    paths = [os.path.join(folder, name) for name in os.listdir(folder)]
+    for path in sorted(paths, key=_age):
+        with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError):
+            with open(path, "rb") as file:
+                told = read_request(file.read())
+            os.unlink(path)
+            if isinstance(told, Hook):
+                yield told
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _age(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0

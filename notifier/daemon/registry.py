@@ -1,0 +1,149 @@
+"""Which sessions there are, told by launcher and hooks, and kept on disk for the next start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from notifier.control.messages import Hook, Launched, Place
+from notifier.programs.processes import look
+from notifier.sessions import Process, Session, State
+
+
+@dataclass(slots=True)
+class Entry:
+    """One session.
+
+    Attributes:
+        hooked: its hooks have spoken; from then on they know better than its launcher.
+        sure: its process is the program's own, not a guess.
+        registry: the file in which the program itself says what it does.
+        told: what its hooks said last.
+        rival: another live process that goes by the same handle.
+    """
+
+    session: Session
+    hooked: bool = False
+    sure: bool = False
+    registry: str | None = None
+    told: State = "starting"
+    rival: Process | None = None
+
+
+class Kept(msgspec.Struct):
+    """The file: process numbers mean something only until the machine starts again."""
+
+    boot: str
+    entries: list[Entry]
+
+
+class Registry:
+    """Sessions by handle. Nothing is guessed: a session that nobody told of does not exist."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._saved = b""
+        self.entries: dict[str, Entry] = {}
+
+    def load(self) -> list[str]:
+        """Take up the sessions of an earlier run whose processes still live; returns the others' handles."""
+        try:
+            with open(self._path, "rb") as file:
+                kept = msgspec.json.decode(file.read(), type=Kept)
+        except (OSError, msgspec.MsgspecError, ValueError):
+            return []
+        known = {entry.session.agent: entry for entry in kept.entries}
+        if kept.boot == boot_id():
+            self.entries = {name: entry for name, entry in known.items() if lives(entry.session.process)}
+        return [name for name in known if name not in self.entries]
+
+    def save(self) -> None:
+        """Write what has changed; a reader sees the old file or the new one."""
+        data = msgspec.json.encode(Kept(boot_id(), list(self.entries.values())))
+        if data == self._saved:
+            return
+        temporary = f"{self._path}.new"
+        with open(temporary, "wb") as file:
+            file.write(data)
+        os.replace(temporary, self._path)
+        self._saved = data
+
+    def launched(self, told: Launched) -> Entry:
+        """Take in what a launcher says."""
+        entry = self.entries.get(told.agent)
+        if entry is None or not lives(entry.session.process):
+            entry = Entry(_placed(Session(told.agent, told.program), told))
+        elif entry.hooked:
+            entry.session = replace(entry.session, pty_socket=told.pty_socket)
+        else:
+            entry.session = _placed(Session(told.agent, told.program), told)
+        self.entries[told.agent] = entry
+        return entry
+
+    def hooked(self, agent: str, told: Hook) -> Entry | None:
+        """Take in where a hook was called; None when another process than the session's own called it."""
+        entry = self.entries.get(agent)
+        if entry is None or not lives(entry.session.process):
+            entry = Entry(Session(agent, told.program))
+            process = told.process
+        elif _stranger(entry, told):
+            entry.rival = told.process if lives(told.process) else None
+            return None
+        else:
+            known = entry.session.process
+            process = told.process if told.sure or known is None else known
+        session_id = told.session_id or entry.session.session_id
+        session = replace(entry.session, program=told.program, session_id=session_id)
+        entry.session = replace(_placed(session, told), process=process)
+        entry.hooked, entry.sure = True, entry.sure or told.sure
+        entry.registry = told.registry or entry.registry
+        self.entries[agent] = entry
+        return entry
+
+    def agent_of(self, told: Hook) -> str | None:
+        """The handle of a session that a hook speaks for without knowing it."""
+        for agent, entry in self.entries.items():
+            process = entry.session.process
+            if process is not None and process in (told.process, *told.above) and lives(process):
+                return agent
+        return None
+
+
+def lives(process: Process | None) -> bool:
+    """Whether exactly this process still runs."""
+    seen = look(process.pid) if process else None
+    return seen is not None and process is not None and seen.started == process.started
+
+
+def _stranger(entry: Entry, told: Hook) -> bool:
+    """Whether a hook belongs to another program that inherited the handle, such as a child of the session."""
+    known = entry.session.process
+    if known is None or told.process is None:
+        return False
+    if entry.hooked and told.program != entry.session.program:
+        return True
+    if known not in (told.process, *told.above):
+        return True
+    return entry.sure and told.sure and told.process != known
+
+
+def _placed(session: Session, place: Place) -> Session:
+    """The session with every fact that the place knows."""
+    return replace(
+        session,
+        process=place.process or session.process,
+        cwd=place.cwd or session.cwd,
+        tty=place.tty or session.tty,
+        tmux=place.tmux or session.tmux,
+        pty_socket=place.pty_socket or session.pty_socket,
+    )
+
+
+def boot_id() -> str:
+    """Names the machine's current run; empty where the system does not tell."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+    return ""

@@ -1,0 +1,39 @@
+"""What `readyroom status` shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from notifier.daemon.registry import Registry
+from notifier.inbox import Inbox
+from notifier.inbox.seat import Seat
+
+
+def session_rows(inbox: Inbox, registry: Registry) -> list[dict[str, Any]]:
+    """One row a session, by handle."""
+    return [_row(inbox.seats[agent], registry) for agent in sorted(inbox.seats)]
+
+
+def _row(seat: Seat, registry: Registry) -> dict[str, Any]:
+    session, entry = seat.session, registry.entries.get(seat.session.agent)
+    wake = seat.last_wake
+    return {
+        "agent": session.agent,
+        "program": session.program,
+        "state": seat.state,
+        "dialog": seat.state == "waiting",
+        "draft": seat.hold == "draft",
+        "rung": seat.open_rung(),
+        "rungs": list(seat.rungs),
+        "unread": seat.counts.unread,
+        "addressed": seat.counts.addressed,
+        "rooms": seat.counts.rooms,
+        "hold": seat.hold,
+        "last_wake": {"rung": wake.rung, "outcome": wake.outcome, "reason": wake.reason} if wake else None,
+        "wakes": len(seat.wakes),
+        "pid": session.process.pid if session.process else None,
+        "tty": session.tty,
+        "tmux_pane": session.tmux.pane if session.tmux else None,
+        "cwd": session.cwd,
+        "second_process": entry.rival.pid if entry and entry.rival else None,
+    }

@@ -97,11 +97,16 @@ def subscribe(registry: Registry, connection: Connection, frame: Frame) -> Itera
     yield from presence.subscribed(connection, subscription, registry.realm(connection.realm))
 
 
-def unsubscribe(_: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
+def unsubscribe(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
     """Hear a pair no longer, named as `producer-event` or as it was subscribed to."""
     body = frames.body(frame.payload)
-    named = Subscription.read(body, limit=len(str(body))) if body is not None else None
-    key = named.key if named is not None else fold(str(frame.payload))
+    named = Subscription.read(body, limit=registry.limits.text) if body is not None else None
+    if named is not None:
+        key = named.key
+    elif isinstance(frame.payload, str):
+        key = fold(frame.payload)
+    else:
+        return
     for topic in (False, True):
         connection.subscriptions.pop((key, topic), None)
     yield from ()

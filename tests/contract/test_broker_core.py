@@ -1,0 +1,405 @@
+"""The protocol core's rules, without a socket."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.handlers import HANDLERS
+from broker_bridge.limits import Limits
+from broker_bridge.nudge import DELIVERED, Nudge
+from broker_bridge.protocol import Protocol
+from tests.contract.nerves import ADMISSIONS
+
+NUDGE = Nudge("api", "work3-agent#1", 1796000000000)
+ENVELOPE = {
+    "event": "msg",
+    "message": {"conv": "api", "from": "work3-agent#1", "at": 1796000000000},
+    "from": "agent-comms",
+}
+
+
+class Hall:
+    """A core, and everything that it sent, answered and closed."""
+
+    def __init__(self, limits: Limits | None = None, *, lookup_at_once: bool = True) -> None:
+        self.core = Protocol(limits or Limits())
+        self.sent: dict[str, list[tuple[str, Any]]] = defaultdict(list)
+        self.answered: Counter[Any] = Counter()
+        self.closed: list[str] = []
+        self.asked: list[Ask] = []
+        self.now, self.frames = 0.0, 0
+        self._at_once = lookup_at_once
+
+    def perform(self, actions: list[Action] | list[Emit]) -> None:
+        for action in actions:
+            match action:
+                case Emit(to, event, payload):
+                    self.sent[to].append((event, payload))
+                case HangUp(connection):
+                    self.closed.append(connection)
+                    self.perform(self.core.disconnected(connection))
+                case Answer(ref):
+                    self.answered[ref] += 1
+                case Ask():
+                    self.asked.append(action)
+        if self._at_once:
+            self.look_up()
+
+    def look_up(self) -> None:
+        while self.asked:
+            ask = self.asked.pop(0)
+            self.perform(self.core.admitted(ask.connection, ADMISSIONS.get(ask.token)))
+
+    def send(self, id: str, event: object, payload: object = None) -> None:
+        self.frames += 1
+        self.now += 0.1
+        self.perform(self.core.frame(id, event, payload, now=self.now, ref=self.frames))
+
+    def log_in(self, id: str, token: str, **subscription: Any) -> None:
+        self.core.connected(id, now=self.now)
+        self.send(id, "AUTHENTICATION", {"token": token})
+        self.send(id, "CONSUMER", {"name": id, "id": id})
+        self.subscribe(id, **subscription)
+
+    def subscribe(self, id: str, **changed: Any) -> None:
+        wanted = {"event": "msg", "producer": "agent-comms", "consumer": id, "consumer_id": id}
+        self.send(id, "SUBSCRIBE", {**wanted, **changed})
+
+    def nudge(self, *names: str, realm: str = "main") -> None:
+        self.perform(self.core.nudge(NUDGE, realm=realm, names=names))
+
+    def consumed(self, id: str) -> list[tuple[str, Any]]:
+        return [(event, payload) for event, payload in self.sent[id] if event.upper().startswith("CONSUME")]
+
+    def events(self, id: str, event: str) -> list[Any]:
+        return [payload for name, payload in self.sent[id] if name == event]
+
+
+def test_a_nudge_is_delivered_as_exactly_conv_from_and_at() -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac")
+    hall.nudge("devmac")
+    assert hall.consumed("ear") == [("CONSUME-agent-comms-msg", ENVELOPE)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "event"),
+    [
+        ({"producer": "AGENT-Comms", "event": "MSG"}, "CONSUME-agent-comms-msg"),
+        ({"producer": "TYO-MQ-ALL"}, "CONSUME-tyo-mq-all-msg"),
+        ({"event": "TM-ALL", "scope": "all"}, "CONSUME-agent-comms-TM-ALL"),
+        ({"scope": "all"}, "CONSUME-agent-comms-TM-ALL"),
+        ({"event": "#", "mode": "topic", "producer": "TYO-MQ-ALL"}, "CONSUME-tyo-mq-all-#"),
+        ({"event": "+", "mode": "topic"}, "CONSUME-agent-comms-+"),
+        ({"group": "g"}, "CONSUME-agent-comms-msg"),
+        ({"durable": True, "ack": True, "manual_ack": True, "retry": 5}, "CONSUME-agent-comms-msg"),
+    ],
+)
+def test_whatever_way_it_subscribes_a_box_hears_its_own_nudges_alone(changed: Any, event: str) -> None:
+    hall = Hall()
+    for id, token in (("ear", "tok-devmac"), ("zoo", "tok-zoo"), ("far", "tok-elsewhere")):
+        hall.log_in(id, token, **changed)
+    hall.nudge("devmac")
+    assert hall.consumed("ear") == [(event, ENVELOPE)]
+    assert hall.consumed("zoo") == hall.consumed("far") == []
+
+
+def test_unsubscribe_works_by_the_pair_and_by_the_object() -> None:
+    for named in ("agent-comms-msg", "Agent-Comms-MSG", {"event": "msg", "producer": "agent-comms"}):
+        hall = Hall()
+        hall.log_in("ear", "tok-devmac")
+        hall.send("ear", "UNSUBSCRIBE", named)
+        hall.nudge("devmac")
+        assert hall.consumed("ear") == []
+
+
+def test_another_box_under_ones_consumer_name_neither_hears_nor_disturbs() -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac")
+    hall.core.connected("twin", now=hall.now)
+    hall.send("twin", "AUTHENTICATION", {"token": "tok-zoo"})
+    hall.send("twin", "CONSUMER", {"name": "ear", "id": "ear", "consumer_id": "ear"})
+    hall.send("twin", "SUBSCRIBE", {"event": "msg", "producer": "agent-comms", "consumer": "ear"})
+    hall.nudge("devmac")
+    assert hall.closed == []
+    assert len(hall.consumed("ear")) == 1
+    assert hall.consumed("twin") == []
+
+
+def test_the_same_box_takes_its_consumer_name_over_from_its_older_connection() -> None:
+    hall = Hall()
+    hall.log_in("old", "tok-work3")
+    hall.send("old", "CONSUMER", {"name": "ear"})
+    hall.core.connected("new", now=hall.now)
+    hall.send("new", "AUTHENTICATION", {"token": "tok-work3-next"})
+    hall.send("new", "CONSUMER", {"name": "ear"})
+    assert hall.closed == ["old"]
+    assert hall.events("old", "ERROR")[0]["code"] == -3
+    hall.subscribe("new")
+    hall.nudge("work3")
+    assert len(hall.consumed("new")) == 1
+
+
+def test_frames_wait_for_the_login_before_them_in_order() -> None:
+    hall = Hall(lookup_at_once=False)
+    hall.core.connected("ear", now=0)
+    hall.send("ear", "AUTHENTICATION", {"token": "tok-devmac"})
+    hall.send("ear", "CONSUMER", {"name": "ear"})
+    hall.subscribe("ear")
+    hall.send("ear", "PING", {})
+    hall.nudge("devmac")
+    assert hall.sent["ear"] == []
+    assert dict(hall.answered) == {1: 1}
+    hall.look_up()
+    hall.nudge("devmac")
+    assert [event for event, _ in hall.sent["ear"]] == ["AUTH_OK", DELIVERED]
+    assert dict(hall.answered) == {1: 1, 2: 1, 3: 1, 4: 1}
+
+
+def test_frames_behind_a_refused_login_are_refused() -> None:
+    hall = Hall(lookup_at_once=False)
+    hall.core.connected("ear", now=0)
+    hall.send("ear", "AUTHENTICATION", {"token": "nope", "realm": "main", "role": "consumer"})
+    hall.subscribe("ear")
+    hall.look_up()
+    hall.nudge("devmac")
+    assert [event for event, _ in hall.sent["ear"]] == ["AUTH_FAIL", "AUTH_FAIL"]
+    hall.send("ear", "AUTHENTICATION", {"token": "tok-devmac"})
+    hall.look_up()
+    assert hall.events("ear", "AUTH_OK")
+
+
+def test_a_login_that_nobody_could_look_up_is_told_so_and_hung_up_on() -> None:
+    hall = Hall(lookup_at_once=False)
+    hall.core.connected("ear", now=0)
+    hall.send("ear", "AUTHENTICATION", {"token": "tok-devmac"})
+    hall.subscribe("ear")
+    hall.perform(hall.core.unanswered("ear"))
+    assert hall.events("ear", "AUTH_FAIL")[0]["code"] == 503
+    assert hall.closed == ["ear"]
+    assert dict(hall.answered) == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"event": "msg", "from": "agent-comms"},
+        {"event": "MSG", "from": "Agent-Comms"},
+        {"event": "comms-msg", "from": "agent"},
+        {"event": "COMMS-msg", "from": "Agent"},
+        {"event": "msg", "from": "agent-comms", "method": "broadcast", "broadcast": "realm"},
+        {"event": "anything", "from": "agent-comms"},
+        {"event": "agent-comms-msg", "from": "tool", "method": "broadcast", "broadcast": "realm"},
+    ],
+)
+@pytest.mark.parametrize("token", ["tok-devmac", "tok-tool"])
+def test_nobody_but_the_record_produces_what_reads_like_a_nudge(frame: Any, token: str) -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac")
+    hall.log_in("any", "tok-devmac", producer="TYO-MQ-ALL")
+    hall.log_in("topic", "tok-devmac", event="#", mode="topic")
+    hall.log_in("odd", "tok-devmac", producer="agent", event="comms-msg")
+    hall.log_in("liar", token)
+    hall.send("liar", "PRODUCER", {"name": frame["from"]})
+    hall.send("liar", "PRODUCE", {"message": ENVELOPE["message"], "to": ["devmac"], **frame})
+    assert hall.consumed("ear") == hall.consumed("any") == hall.consumed("odd") == []
+    assert DELIVERED not in [event for event, _ in hall.consumed("topic")]
+    assert all(payload["from"] == "tool" for _, payload in hall.consumed("topic"))
+
+
+def test_the_record_elsewhere_names_whom_to_tell_and_the_names_go_no_further() -> None:
+    hall = Hall()
+    for id, token in (("ear", "tok-devmac"), ("zoo", "tok-zoo"), ("far", "tok-elsewhere")):
+        hall.log_in(id, token)
+    hall.log_in("record", "tok-record")
+    told = {"event": "msg", "from": "agent-comms", "message": ENVELOPE["message"], "to": ["devmac", "work3"]}
+    hall.send("record", "PRODUCE", {**told, "realm": "main"})
+    assert hall.consumed("ear") == [(DELIVERED, ENVELOPE)]
+    assert hall.consumed("zoo") == hall.consumed("far") == []
+    hall.send("record", "PRODUCE", {**told, "realm": "other"})
+    assert hall.consumed("far") == [(DELIVERED, ENVELOPE)]
+
+
+@pytest.mark.parametrize("wrong", [{"message": "text"}, {"realm": None}, {"to": "devmac"}, {"to": None}])
+def test_the_record_cannot_send_anything_but_nudges(wrong: Any) -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac")
+    hall.log_in("record", "tok-record")
+    told = {"event": "msg", "from": "agent-comms", "message": ENVELOPE["message"], "to": ["devmac"]}
+    hall.send("record", "PRODUCE", {**told, "realm": "main", **wrong})
+    assert hall.consumed("ear") == []
+
+
+def test_more_than_conv_from_and_at_is_stripped_from_the_records_frame() -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac")
+    hall.log_in("record", "tok-record-main")
+    message = {**ENVELOPE["message"], "body": "a secret"}  # type: ignore[dict-item]
+    told = {"event": "msg", "from": "agent-comms", "message": message, "to": ["devmac"], "enc": {"x": 1}}
+    hall.send("record", "PRODUCE", told)
+    assert hall.consumed("ear") == [(DELIVERED, ENVELOPE)]
+
+
+def test_a_producers_name_is_its_holders_while_it_is_connected() -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac", producer="build", event="done")
+    hall.log_in("tool", "tok-tool")
+    hall.log_in("tool2", "tok-tool2")
+    hall.send("tool", "PRODUCER", {"name": "build"})
+    hall.send("tool2", "PRODUCE", {"event": "done", "from": "Build", "message": "forged"})
+    hall.send("tool", "PRODUCE", {"event": "done", "from": "build", "message": "real"})
+    assert [payload["message"] for _, payload in hall.consumed("ear")] == ["real"]
+    hall.perform(hall.core.disconnected("tool"))
+    hall.send("tool2", "PRODUCE", {"event": "done", "from": "build", "message": "its turn"})
+    assert [payload["message"] for _, payload in hall.consumed("ear")] == ["real", "its turn"]
+
+
+@pytest.mark.parametrize("event", ["PRODUCER", "PRODUCE", "PRODUCE_CHUNK"])
+def test_a_box_only_listens(event: str) -> None:
+    hall = Hall()
+    hall.log_in("box", "tok-devmac")
+    hall.send("box", event, {"name": "p", "event": "e", "from": "p", "message": 1})
+    assert hall.events("box", "AUTH_FAIL") == [
+        {"code": 403, "message": f"Role 'consumer' is not allowed to send {event}"}
+    ]
+
+
+def test_bounds_of_one_connection() -> None:
+    limits = Limits(subscriptions=3, names=2, logins=2, held=2, links=2)
+    hall = Hall(limits)
+    hall.log_in("tool", "tok-tool")
+    for number in range(5):
+        hall.subscribe("tool", event=f"e{number}")
+        hall.send("tool", "CONSUMER", {"name": f"c{number}"})
+        hall.send("tool", "PRODUCE", {"event": "e", "from": f"p{number}", "message": 1})
+    assert [error["code"] for error in hall.events("tool", "ERROR")].count(-5) == 3
+    assert [error["code"] for error in hall.events("tool", "ERROR")].count(-1) == 4
+    assert len(hall.events("tool", "AUTH_FAIL")) == 3
+    hall.core.connected("guesser", now=hall.now)
+    for token in ("a", "b"):
+        hall.send("guesser", "AUTHENTICATION", {"token": token})
+    assert hall.closed == ["guesser"]
+    for id in ("first", "second", "third"):
+        hall.log_in(id, "tok-devmac")
+    assert hall.closed == ["guesser", "first"]
+
+
+def test_frames_that_wait_for_a_login_are_bounded() -> None:
+    hall = Hall(Limits(held=2), lookup_at_once=False)
+    hall.core.connected("ear", now=0)
+    for event in ("AUTHENTICATION", "PING", "PING", "PING"):
+        hall.send("ear", event, {"token": "tok-devmac"})
+    assert hall.closed == ["ear"]
+    assert dict(hall.answered) == {1: 1, 2: 1, 3: 1, 4: 1}
+
+
+def test_a_flood_is_told_once_a_second_and_at_last_hung_up_on() -> None:
+    hall = Hall(Limits(per_second=1, burst=5, flood=20))
+    hall.core.connected("ear", now=0)
+    for number in range(40):
+        hall.perform(hall.core.frame("ear", "HELLO", {}, now=0.01 * number, ref=number))
+    assert hall.events("ear", "RATE_LIMITED") == [
+        {"code": 429, "reason": "messages_per_second", "retry_after": 1}
+    ]
+    assert hall.closed == ["ear"]
+    assert set(hall.answered.values()) == {1}
+
+
+FIELDS = [
+    "name",
+    "id",
+    "consumer_id",
+    "event",
+    "producer",
+    "consumer",
+    "from",
+    "to",
+    "message",
+    "mode",
+    "scope",
+    "group",
+    "token",
+    "realm",
+    "role",
+    "method",
+    "broadcast",
+    "msgId",
+    "transferId",
+    "__proto__",
+]
+NAMES = [
+    "agent-comms",
+    "Agent-Comms",
+    "agent",
+    "comms-msg",
+    "msg",
+    "MSG",
+    "#",
+    "+",
+    "TYO-MQ-ALL",
+    "TM-ALL",
+    "ear",
+    "tool",
+    "main",
+    "tok-zoo",
+    "tok-tool",
+    "all",
+    "topic",
+    "realm",
+    "devmac",
+    "a-b",
+]
+KEYS = st.sampled_from(FIELDS) | st.text(max_size=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=6),
+    max_leaves=12,
+)
+BODIES = st.dictionaries(KEYS, st.sampled_from([*NAMES, "", "x" * 300]) | JSON, max_size=8)
+PAYLOADS = JSON | BODIES | BODIES.map(json.dumps) | st.just("msg" * 99_999)
+EVENTS = st.sampled_from([*HANDLERS, "HELLO", "DEBUG", "connect"]) | JSON
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["stranger", "zoo", "tool", "ghost"]), EVENTS, PAYLOADS), max_size=30)
+)
+def test_no_frame_raises_disturbs_others_or_lets_anybody_hear_more(
+    frames: list[tuple[str, Any, Any]],
+) -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac")
+    hall.core.connected("stranger", now=0)
+    hall.log_in("zoo", "tok-zoo")
+    hall.log_in("tool", "tok-tool")
+    for id, event, payload in frames:
+        hall.send(id, event, payload)
+    assert hall.answered == Counter(range(1, hall.frames + 1))
+    assert "ear" not in hall.closed
+    assert hall.consumed("ear") == []
+    hall.nudge("devmac")
+    assert hall.consumed("ear") == [(DELIVERED, ENVELOPE)]
+    heard = [payload for id in ("stranger", "zoo", "tool", "ghost") for _, payload in hall.consumed(id)]
+    assert ENVELOPE not in heard
+
+
+@given(st.lists(st.sampled_from(["in", "subscribe", "out"]), max_size=12))
+def test_nothing_is_left_of_connections_that_are_gone(steps: list[str]) -> None:
+    hall = Hall()
+    for number, step in enumerate(steps):
+        if step == "in":
+            hall.log_in(f"c{number}", "tok-tool")
+            hall.send(f"c{number}", "PRODUCER", {"name": "p"})
+        elif step == "subscribe":
+            hall.log_in(f"c{number}", "tok-devmac", producer="p", event="e")
+    for number in range(len(steps)):
+        hall.perform(hall.core.disconnected(f"c{number}"))
+    assert hall.core.admissions == {}
+    registry = hall.core._registry
+    assert (registry._connections, registry._realms, registry._consumers) == ({}, {}, {})

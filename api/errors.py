@@ -2,6 +2,7 @@
 
 ServiceError
 ├── Malformed          BadHandle, BadRequest
+├── Oversized          TooLarge
 ├── Unauthenticated    BadToken
 ├── Forbidden          NotAMember, OperatorOnly, BoxOnly
 ├── NotFound           RoomNotFound, MessageNotFound, NoSuchThing
@@ -32,6 +33,10 @@ class ServiceError(Exception):
 
 class Malformed(ServiceError):
     """The request cannot be read."""
+
+
+class Oversized(ServiceError):
+    """More than anybody may send."""
 
 
 class Unauthenticated(ServiceError):
@@ -67,6 +72,16 @@ class BadRequest(Malformed):
 
     code = "bad_request"
     title = "The request cannot be read"
+
+
+class TooLarge(Oversized):
+    """The request's body is larger than any call may have."""
+
+    code = "too_large"
+    title = "The request is too large"
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"A request has at most {limit_bytes} bytes. Split it.", limit_bytes=limit_bytes)
 
 
 class BadHandle(Malformed):

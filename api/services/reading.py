@@ -86,8 +86,7 @@ class Reading:
         self._announcements = announcements
 
     async def poll(self, caller: Caller, how: PollIn) -> Polled:
-        """The next batch, waiting for one up to `wait_seconds`. A caller that is cancelled while it waits
-        has consumed nothing.
+        """The next batch, waiting for one up to `wait_seconds`; who is cancelled while waiting consumes nothing.
 
         Raises:
             BadField, RecordDown

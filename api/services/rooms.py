@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from typing import Literal
-
-import msgspec
 
 from api.db import Database
 from api.errors import BadField, NotAMember, RoomNotFound
@@ -17,7 +16,8 @@ Backfill = int | Literal["none", "all"]
 DEFAULT_BACKFILL = 20
 
 
-class Standing(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Standing:
     """Where a member stands in a room."""
 
     room: str
@@ -27,7 +27,8 @@ class Standing(msgspec.Struct):
     unread: int
 
 
-class Listed(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Listed:
     """A room in a list."""
 
     room: str
@@ -38,7 +39,8 @@ class Listed(msgspec.Struct):
     last_message_at: dt.datetime | None
 
 
-class Member(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Member:
     """A member in a list."""
 
     agent: str

@@ -1,0 +1,37 @@
+"""Opaque cursors: where the next page of a list begins."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
+
+from fastapi import Query
+from pydantic import AfterValidator
+
+from api.errors import BadField
+
+Row = TypeVar("Row")
+
+
+def _opened(cursor: str) -> str:
+    try:
+        return base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise BadField("cursor", "use next_cursor as it was given") from None
+
+
+Cursor = Annotated[
+    str, Query(max_length=400, description="`next_cursor` of the page before."), AfterValidator(_opened)
+]
+"""What the page before ended with; the empty string for the first page."""
+
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+
+
+def next_cursor(rows: Sequence[Row], limit: int, key: Callable[[Row], str]) -> str | None:
+    """The cursor of the page after these rows; None when they are fewer than were asked for."""
+    if len(rows) < limit:
+        return None
+    return base64.urlsafe_b64encode(key(rows[-1]).encode()).decode()

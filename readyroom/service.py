@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import io
 import logging
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-import structlog
 import typer
 from pydantic import ValidationError
 
+from api import logs
 from api.settings import Settings
 from deploy.logfile import open_log
 from readyroom.screen import inert
@@ -44,41 +43,17 @@ def fail(text: str, *, status: int = 1) -> NoReturn:
     raise typer.Exit(status)
 
 
-@contextlib.contextmanager
-def write_log_file(path: Path) -> Iterator[None]:
-    """Send the log to a file in the data folder for the block."""
-    with (
-        open_log(path) as raw,
-        open(raw.fileno(), "w", buffering=1, encoding="utf-8", closefd=False) as out,
-        write_log(out),
-    ):
-        yield
+def log_to(out: TextIO) -> None:
+    """Send the log of this process to `out`."""
+    logs.configure(stream=out)
+    logging.getLogger("uvicorn.error").addFilter(_was_not_cut_off)
 
 
-@contextlib.contextmanager
-def write_log(out: TextIO) -> Iterator[None]:
-    """Send the log to `out` for the block, one JSON line an event."""
-    handler = logging.StreamHandler(out)
-    handler.addFilter(lambda line: not _cut_off(line))
-    logging.getLogger().addHandler(handler)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(file=out),
-    )
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)
-        structlog.reset_defaults()
+def log_to_file(path: Path) -> None:
+    """Send the log of this process to a file in the data folder."""
+    log_to(io.TextIOWrapper(open_log(path), encoding="utf-8", write_through=True))
 
 
-def _cut_off(line: logging.LogRecord) -> bool:
-    """Whether it only tells of a request that was waiting when the server stopped."""
-    return line.exc_info is not None and isinstance(line.exc_info[1], asyncio.CancelledError)
+def _was_not_cut_off(line: logging.LogRecord) -> bool:
+    """False for the traceback of a request that was waiting when the server stopped."""
+    return line.exc_info is None or not isinstance(line.exc_info[1], asyncio.CancelledError)

@@ -24,7 +24,7 @@ from deploy.server import RecordFailed
 from deploy.signals import StopAsked
 from readyroom import __version__
 from readyroom.entrance import enter
-from readyroom.service import fail, service_settings, write_log_file
+from readyroom.service import fail, service_settings, log_to_file
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -57,8 +57,8 @@ def up(
     machine = Machine(folder, settings, with_notifier=notifier, stage=page.stage, ready=page.ready)
     try:
         folder.make()
-        with write_log_file(folder.path / "record.log"):
-            machine.run()
+        log_to_file(folder.path / "record.log")
+        machine.run()
     except (
         FolderTaken,
         CannotListen,

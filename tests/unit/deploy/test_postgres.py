@@ -21,7 +21,7 @@ from deploy import places
 from deploy.account import borrowed
 from deploy.places import LOCATION_FILE, SYSTEM_FOLDER
 from deploy.postgres import Postgres
-from deploy.programs import PostgresFailed, find
+from deploy.programs import UNUSED, PostgresFailed, find
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: lending PostgreSQL an account needs root")
 on_linux = pytest.mark.skipif(
@@ -264,7 +264,9 @@ def test_as_root_programs_that_the_account_cannot_reach_are_copied_once(
     site = tmp_path / "site"
     site.mkdir(mode=0o700)
     wheel = find(None).folder.parents[1]
-    shutil.copytree(wheel, site / wheel.name, symlinks=True, ignore=shutil.ignore_patterns("include"))
+    for part in wheel.parent.glob(f"{wheel.name}*"):
+        if not part.name.endswith("-info"):
+            shutil.copytree(part, site / part.name, symlinks=True, ignore=UNUSED)
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setattr(places, "SYSTEM_FOLDER", folder / "system")
     for _ in range(2):

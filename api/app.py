@@ -1,0 +1,166 @@
+"""The composition root: builds every part of the record and hands it down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib.metadata import version
+from ipaddress import ip_address
+from typing import Any, cast
+
+import structlog
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from api import problems
+from api.auth import Auth
+from api.db import Database
+from api.routes import admin, agents, health, identity, lane, nerve, rooms
+from api.routes.document import complete
+from api.routes.front import App, Front
+from api.routes.lane import Lane
+from api.services.announcing import Announcements
+from api.services.identity import Gone, Identity
+from api.services.limits import Rate
+from api.services.messages import Messages, refusal
+from api.services.metrics import Metrics
+from api.services.reading import Reading
+from api.services.record import Record
+from api.services.rooms import Rooms
+from api.services.saying import Sayings
+from api.services.tokens import hash_of
+from api.settings import Settings
+from broker_bridge.broker import EmbeddedBroker
+from broker_bridge.nerve import Admission, Nerve
+from broker_bridge.tyo_mq import TyoMqNerve
+
+log = structlog.get_logger()
+
+LARGEST_REQUEST = 4 * 1024 * 1024
+"""Bytes. More than the largest message, however its characters are escaped."""
+
+
+def create_app(settings: Settings) -> App:
+    """The whole service as one ASGI app: REST, and the nerve unless it is elsewhere.
+
+    Nothing is connected before the app's lifespan begins, and it begins without PostgreSQL, too.
+
+    Raises:
+        ValueError: no database is named.
+    """
+    db = _database(settings)
+    metrics = Metrics()
+    who = Identity(db, metrics)
+    broker = None if settings.nerve_url else _embedded(who)
+    voice: Nerve = broker or _elsewhere(settings)
+    announcements = Announcements(db, voice)
+    rooms_ = Rooms(db, stale_seconds=settings.presence_stale_seconds)
+    record = Record(
+        settings=settings,
+        db=db,
+        nerve=voice,
+        metrics=metrics,
+        identity=who,
+        rooms=rooms_,
+        messages=_messages(settings, db, rooms_, announcements),
+        reading=Reading(db, announcements),
+    )
+    auth = Auth(who, admin_token_file=settings.admin_token_file)
+    api = _rest(record, background=(who.run, announcements.run))
+    app: App = Front(cast(App, api), auth=auth, guarded_metrics=not _is_loopback(settings.host))
+    quick = Lane(app, auth=auth, messages=record.messages, reading=record.reading, max_bytes=LARGEST_REQUEST)
+    api.openapi = lambda: _document(api, quick)  # type: ignore[method-assign]
+    return broker.asgi(quick) if broker else quick
+
+
+def _database(settings: Settings) -> Database:
+    share = settings.database_connections - 1  # one more listens
+    cold = max(1, share * 3 // 7)
+    return Database(settings.database_dsn(), hot=share - cold, cold=cold)
+
+
+def _messages(settings: Settings, db: Database, rooms_: Rooms, announcements: Announcements) -> Messages:
+    return Messages(
+        rooms=rooms_,
+        sayings=Sayings(db, stale_seconds=settings.presence_stale_seconds, refusal=refusal),
+        announcements=announcements,
+        rate=Rate(per_second=settings.say_per_second, burst=settings.say_burst),
+        body_max_bytes=settings.body_max_bytes,
+        payload_max_bytes=settings.payload_max_bytes,
+        stale_seconds=settings.presence_stale_seconds,
+    )
+
+
+def _embedded(who: Identity) -> EmbeddedBroker:
+    async def admit(token: str) -> Admission | None:
+        holder = await who.holder(hash_of(token.encode()))
+        return Admission(holder.realm, holder.name, "consumer", holder.token_id) if holder else None
+
+    def hang_up(gone: Gone) -> None:
+        broker.hang_up(lambda link: gone.covers(realm=link.realm, name=link.name, token_id=link.token_id))
+
+    broker = EmbeddedBroker(admit=admit)
+    who.on_gone(hang_up)
+    return broker
+
+
+def _elsewhere(settings: Settings) -> TyoMqNerve:
+    assert settings.nerve_url is not None
+    file = settings.nerve_token_file
+    return TyoMqNerve(settings.nerve_url, file.read_text(encoding="utf-8").strip() if file else "")
+
+
+def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ...]) -> FastAPI:
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(_keep(run)) for run in background]
+        await record.nerve.start()
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await record.nerve.close()
+            await record.db.close()
+
+    app = FastAPI(
+        title="Readyroom",
+        version=version("readyroom"),
+        lifespan=lifespan,
+        max_body_size=LARGEST_REQUEST,
+        redirect_slashes=False,
+    )
+    app.state.record = record
+    problems.install(app)
+    for module in (health, identity, agents, rooms, nerve, admin):
+        app.include_router(module.router)
+    return app
+
+
+async def _keep(run: Callable[[], Awaitable[None]]) -> None:
+    """Run for ever; what fails is logged and begins again."""
+    while True:
+        try:
+            await run()
+        except Exception:
+            log.exception("background_failed", task=run.__qualname__)
+        await asyncio.sleep(1)
+
+
+def _document(app: FastAPI, quick: Lane) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, openapi_version=app.openapi_version, routes=app.routes
+        )
+        lane.describe(document, quick.operations)
+        app.openapi_schema = complete(document)
+    return app.openapi_schema
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

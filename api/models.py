@@ -1,0 +1,147 @@
+"""What the record's layers hand to one another about who is who."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["session", "box", "person"]
+State = Literal["starting", "idle", "busy", "waiting", "suspended", "offline", "unknown"]
+Outcome = Literal["held", "sent", "started", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever makes a call, after its token and its handle were looked at.
+
+    Attributes:
+        realm_id: the realm's key in every table.
+        realm: the realm's name.
+        agent_id: the effective identity's row of `agents`.
+        handle: the effective identity.
+        kind: what it is.
+        box_id: the box's own row of `agents`; None for a person.
+        box: the box's name; None for a person.
+        name: whose token it was: the box's or the person's name.
+        token_id: names the token, never reveals it.
+        addresses: every selector that matches the effective identity.
+        hint: why the caller is the bare box, and how to change that; None when all is well.
+    """
+
+    realm_id: int
+    realm: str
+    agent_id: int
+    handle: str
+    kind: Kind
+    box_id: int | None
+    box: str | None
+    name: str
+    token_id: str
+    addresses: tuple[str, ...]
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The box or person that a valid token belongs to.
+
+    Attributes:
+        bare: the holder as a caller without a session.
+        valid_seconds: how long the token stays valid unless it is revoked; None: for ever.
+    """
+
+    bare: Caller
+    valid_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that has been minted or taken, as identity needs it."""
+
+    agent_id: int
+    handle: str
+    box_id: int
+    role: str | None
+    addresses: tuple[str, ...]
+    retired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a session tells of itself at check-in."""
+
+    harness: str | None = None
+    cwd: str | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """What became of one attempt to wake a session; `reason` says why it was held."""
+
+    rung: str
+    outcome: Outcome
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a notifier knows of one session."""
+
+    agent: str
+    state: State
+    wake: Wake | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RosterRow:
+    """One agent as the realm sees it."""
+
+    agent: str
+    kind: Kind
+    box: str | None
+    role: str | None
+    harness: str | None
+    cwd: str | None
+    title: str | None
+    state: State
+    last_seen: dt.datetime
+    offline_since: dt.datetime | None
+    retired: bool
+    you: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token, the only time it is ever seen."""
+
+    token: str
+    token_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValidToken:
+    """A token as the operator may list it."""
+
+    token_id: str
+    created_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Realm:
+    """A realm; None: it never expires."""
+
+    name: str
+    created_at: dt.datetime
+    expires_at: dt.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A box or a person with its valid tokens."""
+
+    name: str
+    realm: str
+    created_at: dt.datetime
+    tokens: tuple[ValidToken, ...]

@@ -1,0 +1,58 @@
+"""What every call has in common, written into the OpenAPI document once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api.problems import MEDIA_TYPE
+
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "code"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What to do next."},
+        "code": {"type": "string", "description": "Stable."},
+    },
+}
+_ERRORS = {
+    "description": "A problem",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+_TOKEN = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A box's or person's token; under /v1/admin the operator's.",
+}
+_AGENT = {
+    "name": "X-Tyode-Agent",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The session's handle. Without it, the bare box calls.",
+}
+
+
+def complete(document: dict[str, Any]) -> dict[str, Any]:
+    """Add the token, the session's header and the one shape of errors to every call of the document."""
+    components = document.setdefault("components", {})
+    components.setdefault("securitySchemes", {})["token"] = _TOKEN
+    components.setdefault("schemas", {})["Problem"] = _PROBLEM
+    for unused in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(unused, None)
+    for path, calls in document["paths"].items():
+        for call in calls.values():
+            _complete_call(path, call)
+    return document
+
+
+def _complete_call(path: str, call: dict[str, Any]) -> None:
+    call["responses"].pop("422", None)
+    if not path.startswith("/v1/"):
+        return
+    call["security"] = [{"token": []}]
+    call["responses"] |= {"4XX": _ERRORS, "5XX": _ERRORS}
+    if not path.startswith("/v1/admin/"):
+        call.setdefault("parameters", []).append(_AGENT)

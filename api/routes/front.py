@@ -1,0 +1,64 @@
+"""What stands in front of every route: who calls, and one shape for whatever goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from api.auth import AGENT_HEADER, Auth
+from api.problems import answer_problem
+
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Front:
+    """An ASGI layer: nothing under /v1 is read, and no route is told from another, before the token is known.
+
+    Args:
+        app: what to pass requests on to; it finds the caller in `scope["caller"]`.
+        auth: knows tokens.
+        guarded_metrics: whether /metrics is for the operator alone.
+    """
+
+    def __init__(self, app: App, *, auth: Auth, guarded_metrics: bool) -> None:
+        self._app = app
+        self._auth = auth
+        self._guarded_metrics = guarded_metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            caller = scope.get("caller")
+            if caller is not None and message["type"] == "http.response.start":
+                headers = [*message.get("headers", ()), (AGENT_HEADER, caller.handle.encode())]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            await self._admit(scope)
+            await self._app(scope, receive, sending)
+        except Exception as error:
+            if begun:  # Starlette has answered and logged it, and passes it on for servers that do not
+                return
+            status, headers, body = answer_problem(error)
+            headers = [*headers, (b"content-length", str(len(body)).encode())]
+            await sending({"type": "http.response.start", "status": status, "headers": headers})
+            await sending({"type": "http.response.body", "body": body})
+
+    async def _admit(self, scope: Scope) -> None:
+        path = scope["path"]
+        if path.startswith("/v1/admin/") or (self._guarded_metrics and path == "/metrics"):
+            await self._auth.admit_operator(scope["headers"])
+        elif path.startswith("/v1/"):
+            scope["caller"] = await self._auth.authenticate(scope["headers"])

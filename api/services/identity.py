@@ -1,0 +1,237 @@
+"""Who is calling: a token gives the box or person, a handle the session. Remembered, for every call asks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from api.db import Database
+from api.errors import BadToken, RecordDown
+from api.models import Caller
+from api.services import agents, handles
+from api.services.metrics import Metrics
+from api.store import agents as agents_store
+from api.store import identity as store
+
+log = structlog.get_logger()
+
+BEAT_SECONDS = 0.5
+TRUSTED_SECONDS = 2.0
+SEEN_SECONDS = 5.0
+REMEMBERED = 50_000
+
+CURE = "Start the session with `readyroom run`, or give its program a handle with `readyroom setup`."
+NO_HANDLE = f"You speak as the bare box: X-Tyode-Agent is not set. {CURE}"
+UNEXPANDED = f"You speak as the bare box: X-Tyode-Agent holds a variable that was never set. {CURE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What stopped being valid: one token, or all of a holder, or all of a realm; the rest is None."""
+
+    token_id: str | None = None
+    realm: str | None = None
+    name: str | None = None
+
+    def covers(self, *, realm: str, name: str, token_id: str) -> bool:
+        """Whether a call or link with this token must end."""
+        if self.token_id is not None:
+            return token_id == self.token_id
+        return realm == self.realm and self.name in (None, name)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What one token means, and the sessions that came with it."""
+
+    bare: Caller
+    read_at: float
+    valid_until: float
+    sessions: dict[str, Caller] = field(default_factory=dict)
+
+
+class Identity:
+    """Turns tokens and handles into callers.
+
+    Answers are remembered. What is revoked or retired is forgotten at once, through whichever replica it
+    came; while PostgreSQL's notifications do not arrive, nothing is remembered for longer than two seconds.
+    """
+
+    def __init__(self, db: Database, metrics: Metrics) -> None:
+        self._db = db
+        self._metrics = metrics
+        self._known: dict[bytes, _Known] = {}
+        self._generation = 0
+        self._heard_at = -TRUSTED_SECONDS
+        self._seen: set[tuple[int, int]] = set()
+        self._told: set[tuple[str, str]] = set()
+        self._on_gone: list[Callable[[Gone], None]] = []
+
+    def on_gone(self, callback: Callable[[Gone], None]) -> None:
+        """Call back, on the event loop, whenever tokens stop being valid."""
+        self._on_gone.append(callback)
+
+    async def caller(self, token_hash: bytes, handle: str | None) -> Caller:
+        """The effective identity behind a token's hash and the handle that came with it.
+
+        A handle of the box's own namespace is registered at its first use.
+
+        Raises:
+            BadToken: the token is unknown, revoked or expired, or its realm is.
+            BadHandle: the handle is none at all.
+            NameTaken: the handle's role is somebody else's name.
+            RecordDown: PostgreSQL is away.
+        """
+        known = self._known.get(token_hash)
+        if known is None or not self._trusted(known):
+            known = await self._look_up(token_hash)
+        caller = known.sessions.get(handle) if handle is not None else None
+        if caller is None:
+            caller = await self._compose(known, handle)
+        self._seen.add((caller.realm_id, caller.agent_id))
+        return caller
+
+    async def holder(self, token_hash: bytes) -> Caller | None:
+        """The box or person that holds a token, looked up afresh; None for a token that is not valid."""
+        found = await store.holder(self._db, token_hash)
+        return found.bare if found else None
+
+    async def forget(self, word: str) -> None:
+        """Tell every replica what it must not believe any longer; this one has forgotten at return.
+
+        Args:
+            word: `token <id>`, `holder <realm> <name>`, `realm <realm>` or `agent <realm> <handle>`.
+        """
+        self._heard(word)
+        with contextlib.suppress(RecordDown):
+            await store.tell(self._db, word)
+
+    async def run(self) -> None:
+        """Listen for what other replicas have revoked, and note who has been seen, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._for_ever(self._listen, 1.0))
+            tasks.create_task(self._for_ever(self._beat, BEAT_SECONDS))
+            tasks.create_task(self._for_ever(self.note_seen, SEEN_SECONDS))
+
+    async def note_seen(self) -> None:
+        """Write down who made a call since the last time."""
+        seen, self._seen = self._seen, set()
+        if not seen:
+            return
+        try:
+            await agents_store.seen(self._db, seen)
+        except RecordDown:
+            self._seen |= seen
+            raise
+
+    async def _compose(self, known: _Known, handle: str | None) -> Caller:
+        bare = known.bare
+        if bare.box is None or handle == bare.box:
+            return bare
+        if handle is None or not handle:
+            return replace(bare, hint=NO_HANDLE)
+        if handles.is_unexpanded(handle):
+            self._not_honoured(bare, "unexpanded", "")
+            return replace(bare, hint=UNEXPANDED)
+        parsed = handles.parse(handle)
+        if handles.compose_agent_id(bare.box, handle) != handle:
+            self._not_honoured(bare, "foreign", handle)
+            return replace(
+                bare, hint=f"You speak as the bare box: {handle} is no session of {bare.box}. {CURE}"
+            )
+        return await self._session(known, parsed)
+
+    async def _session(self, known: _Known, handle: handles.Handle) -> Caller:
+        generation, bare = self._generation, known.bare
+        session = await store.session(self._db, realm_id=bare.realm_id, handle=handle.text)
+        if session is None or session.retired or session.box_id != bare.box_id:
+            session = await agents.take(self._db, box=bare, handle=handle)
+        caller = replace(
+            bare,
+            agent_id=session.agent_id,
+            handle=session.handle,
+            kind="session",
+            addresses=session.addresses,
+        )
+        if generation == self._generation and len(known.sessions) < REMEMBERED:
+            known.sessions[handle.text] = caller
+        return caller
+
+    async def _look_up(self, token_hash: bytes) -> _Known:
+        generation = self._generation
+        found = await store.holder(self._db, token_hash)
+        if found is None:
+            self._known.pop(token_hash, None)
+            self._metrics.tokens_refused.inc()
+            raise BadToken
+        now = time.monotonic()
+        valid_until = float("inf") if found.valid_seconds is None else now + found.valid_seconds
+        known = _Known(found.bare, now, valid_until)
+        if generation == self._generation:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[token_hash] = known
+        return known
+
+    def _trusted(self, known: _Known) -> bool:
+        now = time.monotonic()
+        fresh = now - known.read_at < TRUSTED_SECONDS or now - self._heard_at < TRUSTED_SECONDS
+        return fresh and now < known.valid_until
+
+    def _not_honoured(self, bare: Caller, reason: str, handle: str) -> None:
+        self._metrics.handles_not_honoured.labels(reason).inc()
+        if (bare.token_id, handle) not in self._told and len(self._told) < REMEMBERED:
+            self._told.add((bare.token_id, handle))
+            log.warning(
+                "handle_not_honoured", realm=bare.realm, agent=bare.handle, handle=handle, reason=reason
+            )
+
+    async def _listen(self) -> None:
+        await self._db.listen(store.CHANNEL, self._heard, self._missed)
+
+    async def _beat(self) -> None:
+        await store.tell(self._db, "beat")
+
+    def _missed(self) -> None:
+        self._generation += 1
+        self._known.clear()
+
+    def _heard(self, word: str) -> None:
+        self._heard_at = time.monotonic()
+        match word.split(" "):
+            case ["token", token_id]:
+                self._end(Gone(token_id=token_id))
+            case ["holder", realm, name]:
+                self._end(Gone(realm=realm, name=name))
+            case ["realm", realm]:
+                self._end(Gone(realm=realm))
+            case ["agent", realm, handle]:
+                self._generation += 1
+                for known in self._known.values():
+                    if known.bare.realm == realm:
+                        known.sessions.pop(handle, None)
+
+    def _end(self, gone: Gone) -> None:
+        self._generation += 1
+        for token_hash, known in list(self._known.items()):
+            bare = known.bare
+            if gone.covers(realm=bare.realm, name=bare.name, token_id=bare.token_id):
+                del self._known[token_hash]
+        for callback in self._on_gone:
+            callback(gone)
+
+    @staticmethod
+    async def _for_ever(act: Callable[[], Awaitable[None]], pause: float) -> None:
+        while True:
+            try:
+                await act()
+            except RecordDown:
+                pass
+            except Exception:
+                log.exception("identity_task_failed", task=act.__name__)
+            await asyncio.sleep(pause)

@@ -1,0 +1,34 @@
+"""What the record counts about itself, for Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+
+
+class Metrics:
+    """One process's counters, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.handles_not_honoured = Counter(
+            "readyroom_handles_not_honoured",
+            "Session headers that did not make the caller a session, by reason",
+            ["reason"],
+            registry=self.registry,
+        )
+        self.requests = Histogram(
+            "readyroom_request_seconds",
+            "Requests answered, by method, route and status",
+            ["method", "route", "status"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.tokens_refused = Counter(
+            "readyroom_tokens_refused", "Requests without a valid token", registry=self.registry
+        )
+
+    def text(self) -> bytes:
+        """Everything, in Prometheus' text format."""
+        return generate_latest(self.registry)

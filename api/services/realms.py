@@ -1,0 +1,113 @@
+"""The operator's acts on realms, boxes and people. Each is written down in the audit log."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from api.db import Database
+from api.errors import BadField, NameTaken, NoSuchThing
+from api.models import Named, NewToken, Realm
+from api.services import agents, fields, names, tokens
+from api.services.identity import Identity
+from api.store import agents as agents_store
+from api.store import audit
+from api.store import names as names_store
+from api.store import realms as store
+
+FIRST = "main"
+
+HolderKind = Literal["box", "person"]
+
+
+async def add_realm(db: Database, *, name: str, ttl_seconds: int | None) -> Realm:
+    """A new realm; with `ttl_seconds`, it and everything in it ends then.
+
+    Raises:
+        BadField: the name breaks the grammar.
+        NameTaken: the realm exists.
+    """
+    fields.name("name", name)
+    async with db.transaction() as tx:
+        realm = await store.add(tx, name=name, ttl_seconds=ttl_seconds)
+        if realm is None:
+            raise NameTaken(f"The realm {name} exists. Choose another name.", name=name)
+        await audit.note(tx, act="realm_added", target=name, realm=name)
+    return realm
+
+
+async def remove_realm(db: Database, identity: Identity, name: str) -> None:
+    """Delete a realm with everything in it.
+
+    Raises:
+        BadField: the first realm stays.
+        NoSuchThing: there is none.
+    """
+    if name == FIRST:
+        raise BadField("name", f"the realm {FIRST} is the first one and stays")
+    async with db.transaction() as tx:
+        if await store.remove(tx, name) is None:
+            raise NoSuchThing(f"There is no realm {name}.", realm=name)
+        await audit.note(tx, act="realm_removed", target=name, realm=name)
+    await identity.forget(f"realm {name}")
+
+
+async def realms(db: Database, *, after: str, limit: int) -> list[Realm]:
+    """Realms by name, beginning after `after`."""
+    async with db.transaction() as tx:
+        return await store.page(tx, after=after, limit=limit)
+
+
+async def add_holder(db: Database, *, realm: str, name: str, kind: HolderKind) -> NewToken:
+    """A new box or person, and its first token.
+
+    Raises:
+        BadField: the name breaks the grammar.
+        NoSuchThing: there is no such realm.
+        NameTaken: the name is in use, or was in use for something else, or lies in another's namespace.
+    """
+    fields.name("name", name)
+    async with db.transaction() as tx:
+        realm_id = await names.realm_key(tx, realm)
+        await names.claim(tx, realm_id=realm_id, name=name, kind=kind)
+        agent_id = await agents_store.add_holder(tx, realm_id=realm_id, name=name, kind=kind)
+        if agent_id is None:
+            raise NameTaken(
+                f"{name} was the name of another kind of agent, and old messages bear it. Choose another.",
+                name=name,
+            )
+        await agents.hear(
+            tx,
+            realm_id=realm_id,
+            agent_id=agent_id,
+            addresses=(name, "everyone"),
+            briefed=frozenset(),
+        )
+        made = await tokens.make(tx, realm_id=realm_id, name=name, kind=kind)
+        await audit.note(tx, act=f"{kind}_added", target=f"{name} {made.token_id}", realm=realm)
+    return made
+
+
+async def remove_holder(db: Database, identity: Identity, *, realm: str, name: str, kind: HolderKind) -> None:
+    """Take a box (with its sessions) or a person away; what they said stays.
+
+    Raises:
+        NoSuchThing: there is no such realm, or nobody of this kind and name in it.
+    """
+    async with db.transaction() as tx:
+        realm_id = await names.realm_key(tx, realm)
+        if not await names_store.free(tx, realm_id=realm_id, name=name, kind=kind):
+            raise NoSuchThing(f"There is no {kind} {name} in realm {realm}.", name=name, realm=realm)
+        await agents_store.retire_holder(tx, realm_id=realm_id, name=name)
+        await audit.note(tx, act=f"{kind}_removed", target=name, realm=realm)
+    await identity.forget(f"holder {realm} {name}")
+
+
+async def holders(db: Database, *, realm: str, kind: HolderKind, after: str, limit: int) -> list[Named]:
+    """Boxes or people of a realm by name, beginning after `after`.
+
+    Raises:
+        NoSuchThing: there is no such realm.
+    """
+    async with db.transaction() as tx:
+        await names.realm_key(tx, realm)
+        return await store.holders(tx, realm=realm, kind=kind, after=after, limit=limit)

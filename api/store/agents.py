@@ -1,0 +1,264 @@
+"""Agents: minting, taking up again, retiring, and what is known of their state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from api.db import Database
+from api.models import Details, Kind, Report, RosterRow, Session
+from api.store.predicates import state
+from api.store.tables import agents, conv_members, handle_counters
+
+_NOW = sa.func.clock_timestamp()
+_SESSION = (
+    agents.c.agent_id,
+    agents.c.handle,
+    agents.c.box_id,
+    agents.c.role,
+    agents.c.addresses,
+    agents.c.retired_at.is_not(None).label("retired"),
+)
+
+# agents_realm_id_handle_key
+ROSTER = f"""
+    SELECT r.handle AS agent, r.kind, b.handle AS box, r.role, r.harness, r.cwd, r.title,
+           {state("$4")} AS state, r.last_seen, r.offline_since,
+           r.retired_at IS NOT NULL AS retired, r.agent_id = $6 AS you
+      FROM agents r LEFT JOIN agents b ON b.realm_id = r.realm_id AND b.agent_id = r.box_id
+     WHERE r.realm_id = $1 AND r.handle > $2 AND ($5 OR r.retired_at IS NULL)
+     ORDER BY r.handle LIMIT $3
+"""
+
+# A row that somebody else holds is left for the next time, so that this never waits.
+SEEN = """
+    UPDATE agents SET last_seen = clock_timestamp()
+      FROM (SELECT a.realm_id, a.agent_id
+              FROM unnest($1::int[], $2::bigint[]) AS s (realm_id, agent_id)
+              JOIN agents a USING (realm_id, agent_id)
+               FOR NO KEY UPDATE OF a SKIP LOCKED) AS s
+     WHERE agents.realm_id = s.realm_id AND agents.agent_id = s.agent_id
+"""
+
+ADD_HOLDER = """
+    WITH drawn AS (SELECT nextval(pg_get_serial_sequence('agents', 'agent_id')) AS id)
+    INSERT INTO agents (realm_id, agent_id, box_id, handle, kind, addresses) OVERRIDING SYSTEM VALUE
+    SELECT :realm_id, id, CASE WHEN :kind = 'box' THEN id END, :name, :kind, ARRAY[:name, 'everyone']
+      FROM drawn
+        ON CONFLICT (realm_id, handle) DO UPDATE
+       SET retired_at = NULL, offline_since = NULL, state = 'unknown', last_seen = clock_timestamp()
+     WHERE agents.kind = excluded.kind
+    RETURNING agent_id
+"""
+
+
+async def lock_box(connection: AsyncConnection, *, realm_id: int, box_id: int) -> bool:
+    """Let one transaction at a time make sessions of a box; False when the box is gone."""
+    box = sa.select(agents.c.agent_id).where(
+        agents.c.realm_id == realm_id, agents.c.agent_id == box_id, agents.c.retired_at.is_(None)
+    )
+    return await connection.scalar(box.with_for_update(key_share=True)) is not None
+
+
+async def by_checkin_key(
+    connection: AsyncConnection, *, realm_id: int, box_id: int, key: str
+) -> Session | None:
+    """The session that an earlier check-in with this key made."""
+    return await _session(
+        connection,
+        (agents.c.realm_id == realm_id) & (agents.c.box_id == box_id) & (agents.c.checkin_key == key),
+    )
+
+
+async def by_handle(
+    connection: AsyncConnection, *, realm_id: int, handle: str
+) -> tuple[Kind, Session] | None:
+    """Whoever has this handle, with its kind."""
+    found = sa.select(agents.c.kind, *_SESSION).where(
+        agents.c.realm_id == realm_id, agents.c.handle == handle
+    )
+    row = (await connection.execute(found)).one_or_none()
+    return (row.kind, _as_session(row)) if row else None
+
+
+async def next_number(connection: AsyncConnection, *, realm_id: int, label: str) -> int:
+    """Count a label's handles on; no number ever comes twice."""
+    new = insert(handle_counters).values(realm_id=realm_id, label=label, last_n=1)
+    counted = new.on_conflict_do_update(
+        index_elements=["realm_id", "label"], set_={"last_n": handle_counters.c.last_n + 1}
+    )
+    number: int = (await connection.execute(counted.returning(handle_counters.c.last_n))).scalar_one()
+    return number
+
+
+async def move_past(connection: AsyncConnection, *, realm_id: int, label: str, number: int) -> None:
+    """See that the label's next number is greater than this one."""
+    new = insert(handle_counters).values(realm_id=realm_id, label=label, last_n=number)
+    await connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["realm_id", "label"],
+            set_={"last_n": sa.func.greatest(handle_counters.c.last_n, new.excluded.last_n)},
+        )
+    )
+
+
+async def add_session(
+    connection: AsyncConnection,
+    *,
+    realm_id: int,
+    box_id: int,
+    handle: str,
+    label: str,
+    role: str | None,
+    addresses: Sequence[str],
+    details: Details,
+    state: str,
+    checkin_key: str | None = None,
+) -> Session:
+    """A new session's row."""
+    new = sa.insert(agents).values(
+        realm_id=realm_id,
+        box_id=box_id,
+        handle=handle,
+        kind="session",
+        label=label,
+        role=role,
+        addresses=list(addresses),
+        harness=details.harness,
+        cwd=details.cwd,
+        title=details.title,
+        state=state,
+        checkin_key=checkin_key,
+    )
+    return _as_session((await connection.execute(new.returning(*_SESSION))).one())
+
+
+async def add_holder(connection: AsyncConnection, *, realm_id: int, name: str, kind: Kind) -> int | None:
+    """The row of a box or person, a new one or that of its earlier life.
+
+    Returns None when the name once was an agent of another kind.
+    """
+    values = {"realm_id": realm_id, "name": name, "kind": kind}
+    added: int | None = await connection.scalar(sa.text(ADD_HOLDER), values)
+    return added
+
+
+async def take_up(
+    connection: AsyncConnection, *, realm_id: int, agent_id: int, details: Details, state: str
+) -> None:
+    """Bring an earlier session to life; a detail that is None stays as it was."""
+    told = {
+        "harness": details.harness,
+        "cwd": details.cwd,
+        "title": details.title,
+    }
+    await connection.execute(
+        sa.update(agents)
+        .where(agents.c.realm_id == realm_id, agents.c.agent_id == agent_id)
+        .values(
+            retired_at=None,
+            offline_since=None,
+            state=state,
+            state_at=_NOW,
+            last_seen=_NOW,
+            **{name: value for name, value in told.items() if value is not None},
+        )
+    )
+
+
+async def retire(connection: AsyncConnection, *, realm_id: int, agent_id: int) -> None:
+    """End one session; twice is once."""
+    await connection.execute(_retiring().where(agents.c.realm_id == realm_id, agents.c.agent_id == agent_id))
+
+
+async def retire_holder(connection: AsyncConnection, *, realm_id: int, name: str) -> None:
+    """End a box with all its sessions, or a person, and their memberships.
+
+    Should it ever come back, nothing of the time between is unread.
+    """
+    own = sa.select(agents.c.agent_id).where(agents.c.realm_id == realm_id, agents.c.handle == name)
+    holder = own.scalar_subquery()
+    its = (agents.c.agent_id == holder) | (agents.c.box_id == holder)
+    gone = _retiring().where(agents.c.realm_id == realm_id, its).returning(agents.c.agent_id)
+    ended = list(await connection.scalars(gone))
+    left = sa.update(conv_members).where(
+        conv_members.c.realm_id == realm_id,
+        conv_members.c.agent_id.in_(ended),
+        conv_members.c.left_at.is_(None),
+    )
+    await connection.execute(left.values(left_at=_NOW))
+
+
+async def strangers(
+    connection: AsyncConnection, *, realm_id: int, box_id: int, handles: Collection[str]
+) -> set[str]:
+    """Those of the handles that are no session of this box."""
+    own = sa.select(agents.c.handle).where(
+        agents.c.realm_id == realm_id,
+        agents.c.box_id == box_id,
+        agents.c.kind == "session",
+        agents.c.handle.in_(handles),
+    )
+    return set(handles) - set(await connection.scalars(own))
+
+
+async def report(connection: AsyncConnection, *, realm_id: int, reports: Sequence[Report]) -> None:
+    """Keep what a notifier reports; rows are taken in one order, so that reports never block each other."""
+    for each in sorted(reports, key=lambda each: each.agent):
+        values: dict[str, Any] = {"state": each.state, "state_at": _NOW, "offline_since": None}
+        if each.state == "offline":
+            values["offline_since"] = sa.func.coalesce(agents.c.offline_since, _NOW)
+        if each.wake is not None:
+            values |= {
+                "wake_rung": each.wake.rung,
+                "wake_outcome": each.wake.outcome,
+                "wake_reason": each.wake.reason,
+                "wake_at": _NOW,
+            }
+        await connection.execute(
+            sa.update(agents)
+            .where(agents.c.realm_id == realm_id, agents.c.handle == each.agent)
+            .values(values)
+        )
+
+
+async def roster(
+    db: Database, *, realm_id: int, you: int, after: str, limit: int, stale_seconds: int, retired: bool
+) -> list[RosterRow]:
+    """Agents by handle, beginning after `after`; with `retired`, those too."""
+    rows = await db.fetch(ROSTER, realm_id, after, limit, float(stale_seconds), retired, you)
+    return [RosterRow(**row) for row in rows]
+
+
+async def seen(db: Database, who: Collection[tuple[int, int]]) -> None:
+    """Note that these (realm_id, agent_id) have just made a call."""
+    await db.fetch(SEEN, [realm_id for realm_id, _ in who], [agent_id for _, agent_id in who])
+
+
+def _retiring() -> sa.Update:
+    return sa.update(agents).values(
+        state="offline",
+        state_at=_NOW,
+        offline_since=sa.func.coalesce(agents.c.offline_since, _NOW),
+        retired_at=sa.func.coalesce(agents.c.retired_at, _NOW),
+    )
+
+
+async def _session(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> Session | None:
+    row = (await connection.execute(sa.select(*_SESSION).where(which))).one_or_none()
+    return _as_session(row) if row else None
+
+
+def _as_session(row: Any) -> Session:
+    return Session(
+        agent_id=row.agent_id,
+        handle=row.handle,
+        box_id=row.box_id,
+        role=row.role,
+        addresses=tuple(row.addresses),
+        retired=row.retired,
+    )

@@ -1,0 +1,75 @@
+"""Realms, and the boxes and people in them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from api.models import Named, Realm, ValidToken
+from api.store.tables import names, realms, tokens
+
+_REALM = (realms.c.name, realms.c.created_at, realms.c.expires_at)
+
+
+async def realm_id(connection: AsyncConnection, name: str) -> int | None:
+    """The key of a realm that has not expired."""
+    alive = (realms.c.expires_at > sa.func.clock_timestamp()).is_not(False)
+    return await connection.scalar(sa.select(realms.c.realm_id).where(realms.c.name == name, alive))
+
+
+async def add(connection: AsyncConnection, *, name: str, ttl_seconds: int | None) -> Realm | None:
+    """A new realm; None when the name is in use."""
+    ends = sa.text("clock_timestamp() + :ttl * interval '1 second'").bindparams(ttl=ttl_seconds)
+    new = insert(realms).values(name=name, expires_at=ends if ttl_seconds is not None else None)
+    row = (await connection.execute(new.on_conflict_do_nothing().returning(*_REALM))).one_or_none()
+    return Realm(*row) if row else None
+
+
+async def page(connection: AsyncConnection, *, after: str, limit: int) -> list[Realm]:
+    """Realms by name, beginning after `after`."""
+    wanted = sa.select(*_REALM).where(realms.c.name > after).order_by(realms.c.name).limit(limit)
+    return [Realm(*row) for row in await connection.execute(wanted)]
+
+
+async def remove(connection: AsyncConnection, name: str) -> int | None:
+    """Delete a realm with everything in it; returns the key that it had."""
+    gone = sa.delete(realms).where(realms.c.name == name).returning(realms.c.realm_id)
+    return await connection.scalar(gone)
+
+
+async def holders(
+    connection: AsyncConnection, *, realm: str, kind: Literal["box", "person"], after: str, limit: int
+) -> list[Named]:
+    """Boxes or people of a realm by name, beginning after `after`, each with its valid tokens."""
+    wanted = (
+        sa.select(realms.c.realm_id, names.c.name, names.c.created_at)
+        .join(realms, realms.c.realm_id == names.c.realm_id)
+        .where(realms.c.name == realm, names.c.kind == kind, names.c.name > after)
+        .order_by(names.c.name)
+        .limit(limit)
+    )
+    rows = (await connection.execute(wanted)).all()
+    held = await _valid(connection, rows[0].realm_id, [row.name for row in rows]) if rows else {}
+    return [Named(row.name, realm, row.created_at, tuple(held.get(row.name, ()))) for row in rows]
+
+
+async def _valid(
+    connection: AsyncConnection, realm_id: int, wanted: list[str]
+) -> dict[str, list[ValidToken]]:
+    valid = (
+        sa.select(tokens.c.name, tokens.c.token_id, tokens.c.created_at)
+        .where(
+            tokens.c.realm_id == realm_id,
+            tokens.c.name.in_(wanted),
+            tokens.c.revoked_at.is_(None),
+            (tokens.c.expires_at > sa.func.clock_timestamp()).is_not(False),
+        )
+        .order_by(tokens.c.created_at)
+    )
+    held: dict[str, list[ValidToken]] = {}
+    for row in await connection.execute(valid):
+        held.setdefault(row.name, []).append(ValidToken(row.token_id, row.created_at))
+    return held

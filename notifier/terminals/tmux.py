@@ -51,24 +51,28 @@ class TmuxTerminal:
         self._program = program
         self._tty = ""
         self._shown = ""
-        self._changed_at: float | None = None
+        self._changed_at = 0.0
+        self._looked_at = 0.0
+        self._before_paste: str | None = None
 
     async def look(self) -> Look:
-        """See what the pane shows. The first look takes 0.3 s: whether it moves can only be seen twice."""
+        """See what the pane shows. A first look takes 0.3 s: whether it moves can only be seen twice."""
         seen = await self._see()
-        if self._changed_at is None and isinstance(seen, _Seen):
-            self._note(seen)
+        if time.monotonic() - self._looked_at > QUIET_SECONDS and isinstance(seen, _Seen):
+            self._shown, self._changed_at = seen.text, time.monotonic()
             await asyncio.sleep(QUIET_SECONDS)
             seen = await self._see()
         if not isinstance(seen, _Seen):
             return Look(hold=seen)
         age = self._note(seen)
-        text = composed(seen.screen, self._program)
-        draft: Draft = "unknown" if text is None else "draft" if text else "empty"
         # tmux counts whole seconds: the key may have been pressed at the end of its second.
         key_age = None if seen.last_key is None else max(0.0, time.time() - seen.last_key - 1)
         return Look(
-            hold=self._hold(seen), draft=draft, key_age=key_age, output_age=age, alternate=seen.alternate
+            hold=self._hold(seen),
+            draft=self._draft(seen),
+            key_age=key_age,
+            output_age=age,
+            alternate=seen.alternate,
         )
 
     async def paste(self, line: str) -> Hold | None:
@@ -80,6 +84,7 @@ class TmuxTerminal:
         if not pasted:
             await self._tmux("delete-buffer", "-b", buffer)
             return await self._why()
+        self._before_paste = self._shown
         return None
 
     async def shows(self, line: str) -> bool:
@@ -93,7 +98,10 @@ class TmuxTerminal:
         if look.hold is not None:
             return look.hold
         pressed = await self._guarded(f"send-keys -t {self._pane.pane} Enter")
-        return None if pressed else await self._why()
+        if not pressed:
+            return await self._why()
+        self._before_paste = None
+        return None
 
     async def _why(self) -> Hold:
         return (await self.look()).hold or "no answer"
@@ -110,11 +118,18 @@ class TmuxTerminal:
 
     def _note(self, seen: _Seen) -> float:
         """Keep what is shown; return for how long it has not changed."""
-        now = time.monotonic()
+        self._looked_at = time.monotonic()
         self._tty = seen.tty
-        if self._changed_at is None or seen.text != self._shown:
-            self._shown, self._changed_at = seen.text, now
-        return now - self._changed_at
+        if seen.text != self._shown:
+            self._shown, self._changed_at = seen.text, self._looked_at
+        return self._looked_at - self._changed_at
+
+    def _draft(self, seen: _Seen) -> Draft:
+        if seen.text == self._before_paste:
+            return "draft"  # pasted, and no trace of it on the screen: it may well be there
+        self._before_paste = None
+        text = composed(seen.screen, self._program)
+        return "unknown" if text is None else "draft" if text else "empty"
 
     async def _see(self) -> _Seen | Hold:
         pane = self._pane.pane

@@ -3,7 +3,9 @@
 from notifier.wakers.base import Wake, Waker
 from notifier.wakers.keystrokes import Pty, Tmux
 
-__all__ = ["LADDER", "Wake", "Waker"]
+__all__ = ["Wake", "Waker", "ladder"]
 
-LADDER: tuple[Waker, ...] = (Pty(), Tmux())
-"""Best first; the first that fits a session is tried first."""
+
+def ladder() -> tuple[Waker, ...]:
+    """All rungs, best first: the first that fits a session is tried first."""
+    return (Pty(), Tmux())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from notifier.sessions import Session
+from notifier.sessions import Process, Session, TmuxPane
 from notifier.terminals.base import Hold
 from notifier.terminals.door import wake_through
 from notifier.terminals.tmux import TmuxTerminal
@@ -12,11 +10,10 @@ from notifier.terminals.typist import type_line
 from notifier.wakers.base import Wake
 
 
-@dataclass(frozen=True, slots=True)
 class Pty:
     """Types into the pseudo-terminal of a `readyroom run`, which judges the gates itself."""
 
-    rung: str = "pty"
+    rung = "pty"
 
     def fits(self, session: Session) -> bool:
         """Whether the session was started by `readyroom run`."""
@@ -29,22 +26,37 @@ class Pty:
         return _wake(await wake_through(session.pty_socket, line))
 
 
-@dataclass(frozen=True, slots=True)
 class Tmux:
     """Pastes into the session's own pane."""
 
-    rung: str = "tmux"
+    rung = "tmux"
+
+    def __init__(self) -> None:
+        self._terminals: dict[TmuxPane, tuple[Process, TmuxTerminal]] = {}
 
     def fits(self, session: Session) -> bool:
-        """Whether the session's pane is known, and the process that must be in front there."""
+        """Whether the session's pane is known, and the process that must be in front there.
+
+        A `readyroom run` inside a pane is typed to by `Pty` alone, which knows it better.
+        """
         return session.tmux is not None and session.process is not None and session.pty_socket is None
 
     async def wake(self, session: Session, line: str) -> Wake:
         """Have the line typed there, if every gate is open."""
-        if session.tmux is None or session.process is None:
+        terminal = self._terminal(session)
+        if terminal is None:
             return Wake(sent=False, hold="no way to wake it")
-        terminal = TmuxTerminal(session.tmux, process=session.process, program=session.program)
         return _wake(await type_line(terminal, line))
+
+    def _terminal(self, session: Session) -> TmuxTerminal | None:
+        """The session's terminal, kept from one wake to the next: it remembers what it has left behind."""
+        if session.tmux is None or session.process is None:
+            return None
+        process, terminal = self._terminals.get(session.tmux, (None, None))
+        if terminal is None or process != session.process:
+            terminal = TmuxTerminal(session.tmux, process=session.process, program=session.program)
+            self._terminals[session.tmux] = (session.process, terminal)
+        return terminal
 
 
 def _wake(hold: Hold | None) -> Wake:

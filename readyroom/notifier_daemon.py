@@ -16,7 +16,7 @@ from notifier.inbox import Policy
 from notifier.logs import configure
 from notifier.paths import runtime_dir
 from notifier.settings import Settings
-from notifier.wakers.keystrokes import Pty, Tmux
+from notifier.wakers import ladder
 from readyroom.entrance import enter
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -46,7 +46,7 @@ def notifier(
         url=access.url,
         token=access.token.get_secret_value(),
         folder=runtime_dir(os.environ),
-        wakers=(Pty(), Tmux()),
+        wakers=ladder(),
         policy=Policy(sweep=settings.sweep_seconds, damper=damper),
     )
     try:

@@ -114,7 +114,9 @@ class Core:
             async with asyncio.timeout(CHECK_SECONDS):
                 answer = await self._record.unread()
             counts = {agent: _counts(told) for agent, told in answer.items()}
-        except (RecordError, TimeoutError, ValueError, TypeError, AttributeError) as error:
+        except Exception as error:
+            if not isinstance(error, RecordError | TimeoutError):
+                log.exception("unread_not_understood")
             self._missed(error)
             return
         if self.record_trouble is not None:

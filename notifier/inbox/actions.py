@@ -12,12 +12,12 @@ Outcome = Literal["held", "sent", "started", "read"]
 
 @dataclass(frozen=True, slots=True)
 class CheckUnread:
-    """Ask the record for the box's unread counts, once; answer with `checked` or `check_failed`."""
+    """Ask the record for the box's unread counts, once. Always answered: with `checked` or `check_failed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Try to wake a session by one rung; answer with `woken`."""
+    """Try to wake a session by one rung. Always answered, with `woken`."""
 
     agent: str
     rung: str

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from notifier.inbox.policy import Policy
 
-_LOST_AFTER = 60.0
-"""Seconds after which a look that was never answered counts as failed."""
 _FAILED_PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class Checks:
     """The schedule of looks. Serial numbers tell which look began after which event.
+
+    Each look that begins is answered by `done` or `failed`.
 
     Attributes:
         serial: of the newest look that began.
@@ -59,10 +59,6 @@ class Checks:
         """The record or the nerve is back."""
         self._failures = 0
         self.want_gathered(now)
-
-    def lost(self, now: float) -> bool:
-        """Whether the look in flight will never be answered."""
-        return self._in_flight and now - self.began_at >= _LOST_AFTER
 
     def due(self) -> float | None:
         """When the next look is due; None while one is in flight."""

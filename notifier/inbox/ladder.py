@@ -53,7 +53,7 @@ class Ladder:
         rung = seat.open_rung()
         if rung is None:
             return self._back_off(seat, NO_PROOF, now=now) if seat.spent else self.hold(seat, NO_RUNG)
-        seat.attempt = Attempt(rung, now)
+        seat.attempt = Attempt(rung)
         return [Wake(seat.session.agent, rung)]
 
     def hold(self, seat: Seat, reason: str) -> list[Action]:
@@ -111,7 +111,7 @@ class Ladder:
         return self._back_off(seat, NOT_READ, now=now)
 
     def expire(self, seat: Seat, *, now: float) -> list[Action]:
-        """Give up on an attempt whose time is over. Its keys may have arrived: its rung is spent."""
+        """Give up on a wake that no turn followed. Its keys may have arrived: its rung is spent."""
         attempt = seat.attempt
         due = self.due(seat)
         if attempt is None or due is None or now < due:
@@ -123,11 +123,9 @@ class Ladder:
     def due(self, seat: Seat) -> float | None:
         """When `expire` has something to do."""
         attempt = seat.attempt
-        if attempt is None:
+        if attempt is None or attempt.sent_at is None or attempt.started:
             return None
-        if attempt.sent_at is None:
-            return attempt.asked_at + self._policy.attempt
-        return None if attempt.started else attempt.sent_at + self._policy.proof
+        return attempt.sent_at + self._policy.proof
 
     def _closed_gate(self, seat: Seat, now: float) -> str | None:
         if seat.state != "idle":

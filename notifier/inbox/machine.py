@@ -141,8 +141,6 @@ class Inbox:
     def tick(self, *, now: float) -> list[Action]:
         """Time passed. Call it at `due`, or about once a second."""
         actions: list[Action] = []
-        if self._checks.lost(now):
-            self._checks.failed(now)
         for agent, seat in list(self.seats.items()):
             actions += [*self._settle(seat, now), *self._ladder.expire(seat, now=now)]
             if seat.life == "gone" and now - seat.gone_at >= self.policy.forget:

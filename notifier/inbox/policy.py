@@ -18,7 +18,6 @@ class Policy:
         hold_retries: when a held wake is looked at again, if nothing happened before; the last one repeats.
         proof: how long a wake may stay without a turn.
         back_off: pauses after a wake without success; after the last one a person is told.
-        attempt: a wake that nobody reported back on is given up after this time.
         settle: how long a program's own sign must contradict its hooks before the sign is believed.
         ending: a turn's end that was announced and never confirmed counts as one after this time.
         forget: how long an ended session stays listed.
@@ -33,7 +32,6 @@ class Policy:
     hold_retries: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0)
     proof: float = 20.0
     back_off: tuple[float, ...] = (30.0, 120.0, 600.0)
-    attempt: float = 30.0
     settle: float = 3.0
     ending: float = 10.0
     forget: float = 3600.0

@@ -28,7 +28,6 @@ class Attempt:
     """One wake on its way: asked for, sent, a turn started, the turn over; read may come at any point."""
 
     rung: str
-    asked_at: float
     sent_at: float | None = None
     started: bool = False
     turn_over: bool = False

@@ -1,0 +1,361 @@
+"""The inbox, one promise at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+
+from notifier.inbox import Action, CheckUnread, Counts, Inbox, Policy, Report, TellPerson, Wake
+from notifier.sessions import Process, Session
+
+A = "desk-agent#1"
+B = "lab-agent#1"
+
+
+@dataclass
+class World:
+    """An inbox with a clock, and everything that it asked for."""
+
+    inbox: Inbox = field(default_factory=Inbox)
+    now: float = 1000.0
+    asked: list[Action] = field(default_factory=list)
+
+    def do(self, actions: list[Action]) -> list[Action]:
+        self.asked += actions
+        return actions
+
+    def known(self, agent: str = A, *, rungs: tuple[str, ...] = ("pty", "tmux"), pid: int = 7) -> None:
+        self.do(self.inbox.known(Session(agent, "plain", process=Process(pid, 1)), rungs, now=self.now))
+
+    def hook(self, event: str, agent: str = A) -> list[Action]:
+        return self.do(self.inbox.hook(agent, event, now=self.now))  # type: ignore[arg-type]
+
+    def counts(self, unread: int, agent: str = A, *, room: str = "api") -> list[Action]:
+        told = {agent: Counts(unread, 0, {room: unread})} if unread else {}
+        return self.do(self.inbox.checked(told, now=self.now))
+
+    def nudge(self, sender: str = B, room: str = "api") -> list[Action]:
+        return self.do(self.inbox.nudged(room, sender, now=self.now))
+
+    def woken(self, *, sent: bool = True, hold: str | None = None, agent: str = A) -> list[Action]:
+        return self.do(self.inbox.woken(agent, sent=sent, hold=hold, now=self.now))
+
+    def later(self, seconds: float) -> list[Action]:
+        self.now += seconds
+        return self.do(self.inbox.tick(now=self.now))
+
+    def idle(self, agent: str = A) -> None:
+        """A session that has rested, with counts that are fresh."""
+        self.known(agent)
+        self.hook("session-start", agent)
+        self.settle()
+
+    def settle(self) -> None:
+        """Answer the looks that are due with nothing unread."""
+        for _ in range(3):
+            self.counts(0)
+            self.later(1)
+        self.asked.clear()
+
+    def wakes(self) -> list[Wake]:
+        return [action for action in self.asked if isinstance(action, Wake)]
+
+    def holds(self) -> list[str | None]:
+        reports = [action for action in self.asked if isinstance(action, Report)]
+        return [each.wake.reason for each in reports if each.wake and each.wake.outcome == "held"]
+
+    def outcomes(self) -> list[str]:
+        return [each.wake.outcome for each in self.asked if isinstance(each, Report) and each.wake]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.idle()
+    return world
+
+
+def woken_world() -> World:
+    world = World()
+    world.idle()
+    world.nudge()
+    world.counts(2)
+    world.woken()
+    return world
+
+
+def test_a_nudge_costs_one_look_and_wakes_an_idle_session(world: World) -> None:
+    assert world.nudge() == [CheckUnread()]
+    assert world.counts(2) == [Wake(A, "pty")]
+
+
+def test_ten_nudges_at_once_cost_one_look_then_and_one_after(world: World) -> None:
+    for _ in range(10):
+        world.nudge()
+    assert world.asked == [CheckUnread()]
+    world.counts(2)
+    world.later(0.3)
+    assert world.asked.count(CheckUnread()) == 2
+    assert len(world.wakes()) == 1
+
+
+def test_a_session_with_nothing_to_read_is_not_woken(world: World) -> None:
+    world.nudge()
+    assert world.counts(0) == []
+
+
+def test_a_busy_session_is_not_woken_but_when_its_turn_is_over(world: World) -> None:
+    world.hook("prompt")
+    world.nudge()
+    world.counts(1)
+    assert world.wakes() == []
+    assert world.holds() == ["busy"]
+    world.later(1)
+    assert CheckUnread() in world.hook("stop")
+    assert world.counts(1) == [Wake(A, "pty")]
+
+
+def test_counts_from_before_the_turns_end_wake_nobody(world: World) -> None:
+    world.hook("prompt")
+    world.nudge()
+    world.hook("stop")
+    assert world.counts(1) == [CheckUnread()]
+    world.later(0.3)
+    world.counts(0)
+    assert world.wakes() == []
+
+
+def test_a_message_during_the_turns_end_is_not_lost(world: World) -> None:
+    world.hook("prompt")
+    world.hook("ending")
+    world.nudge()
+    world.counts(0)
+    world.hook("stop")
+    world.later(0.3)
+    assert Wake(A, "pty") in world.counts(1)
+
+
+def test_an_open_dialog_holds(world: World) -> None:
+    world.hook("prompt")
+    world.hook("dialog-open")
+    world.nudge()
+    world.counts(1)
+    assert world.holds() == ["dialog open"]
+
+
+def test_read_is_success_and_the_next_message_wakes_at_once() -> None:
+    world = woken_world()
+    world.hook("prompt")
+    world.hook("stop")
+    world.later(0.3)
+    world.counts(0)
+    assert world.outcomes() == ["sent", "started", "read"]
+    world.later(1)
+    world.nudge()
+    assert Wake(A, "pty") in world.counts(1)
+
+
+def test_a_partial_read_is_success_too() -> None:
+    world = woken_world()
+    world.hook("prompt")
+    world.nudge()
+    world.counts(1)
+    assert world.outcomes() == ["sent", "started", "read", "held"]
+
+
+def test_without_a_turn_the_next_rung_tries_once_and_no_key_is_repeated() -> None:
+    world = woken_world()
+    world.later(19)
+    assert len(world.wakes()) == 1
+    world.later(2)
+    world.counts(2)
+    assert [wake.rung for wake in world.wakes()] == ["pty", "tmux"]
+    world.woken()
+    for _ in range(2000):
+        world.later(1)
+        if world.asked[-1] == CheckUnread():
+            world.counts(2)
+    assert len(world.wakes()) == 2
+    assert [action.agent for action in world.asked if isinstance(action, TellPerson)] == [A]
+
+
+def test_a_turn_that_reads_nothing_backs_off_then_tells_a_person() -> None:
+    world = woken_world()
+    tries: list[float] = [world.now]
+    for _ in range(4000):
+        if world.inbox.seats[A].attempt is not None:
+            world.hook("prompt")
+            world.hook("stop")
+        world.later(1)
+        if world.asked[-1] == CheckUnread():
+            world.counts(2)
+            attempt = world.inbox.seats[A].attempt
+            if attempt is not None and attempt.sent_at is None:
+                tries.append(world.now)
+                world.woken()
+    gaps = [after - before for before, after in pairwise(tries)]
+    assert [round(gap / 10) * 10 for gap in gaps[:3]] == [30, 120, 600]
+    assert sum(isinstance(action, TellPerson) for action in world.asked) >= 1
+    assert all(gap >= 599 for gap in gaps[2:])
+
+
+def test_half_sent_keys_are_not_repeated(world: World) -> None:
+    world.nudge()
+    world.counts(1)
+    world.woken(sent=False, hold="echo not seen")
+    world.later(0.3)
+    world.counts(1)
+    assert [wake.rung for wake in world.wakes()] == ["pty", "tmux"]
+
+
+def test_a_hold_is_reported_once_and_tried_again(world: World) -> None:
+    world.nudge()
+    world.counts(1)
+    world.woken(sent=False, hold="draft")
+    world.later(1.1)
+    world.counts(1)
+    world.woken(sent=False, hold="draft")
+    assert world.holds() == ["draft"]
+    world.later(2.1)
+    world.counts(1)
+    world.woken(sent=True)
+    assert [wake.rung for wake in world.wakes()] == ["pty", "pty", "pty"]
+    assert world.outcomes() == ["held", "sent"]
+
+
+def test_a_rung_that_cannot_reach_gives_way_at_once(world: World) -> None:
+    world.nudge()
+    world.counts(1)
+    assert world.woken(sent=False, hold="pane gone") == [Wake(A, "tmux")]
+
+
+def test_no_rung_is_a_reported_hold(world: World) -> None:
+    world.known(rungs=())
+    world.nudge()
+    world.counts(1)
+    assert world.holds() == ["no way to wake it"]
+
+
+def test_a_silent_nerve_is_made_good_by_the_sweep(world: World) -> None:
+    world.later(61)
+    assert world.asked == [CheckUnread()]
+    assert world.counts(1) == [Wake(A, "pty")]
+
+
+def test_a_failed_look_is_repeated(world: World) -> None:
+    world.nudge()
+    world.do(world.inbox.check_failed(now=world.now))
+    assert world.later(0.6) == [CheckUnread()]
+
+
+def test_a_reconnect_looks_again(world: World) -> None:
+    assert world.do(world.inbox.reconnected(now=world.now)) == [CheckUnread()]
+
+
+def test_a_session_whose_hooks_never_spoke_is_left_alone() -> None:
+    world = World()
+    world.known()
+    world.counts(3)
+    assert world.wakes() == []
+    assert world.holds() == ["its hooks have not spoken yet"]
+
+
+def test_a_suspended_session_is_left_alone_until_it_runs_again(world: World) -> None:
+    world.do(world.inbox.lives(A, "stopped", now=world.now))
+    world.nudge()
+    world.counts(1)
+    assert world.holds() == ["suspended"]
+    world.later(1)
+    world.do(world.inbox.lives(A, "running", now=world.now))
+    assert Wake(A, "pty") in world.counts(1)
+
+
+def test_a_gone_session_is_offline_and_costs_no_look(world: World) -> None:
+    assert world.do(world.inbox.lives(A, "gone", now=world.now)) == [Report(A, "offline")]
+    world.nudge()
+    assert world.asked == [Report(A, "offline")]
+
+
+def test_hooks_and_the_programs_own_sign_must_agree_on_idle(world: World) -> None:
+    world.do(world.inbox.signed(A, "busy", now=world.now))
+    world.nudge()
+    world.counts(1)
+    assert world.holds() == ["busy"]
+    world.later(1)
+    world.do(world.inbox.signed(A, "idle", now=world.now))
+    assert Wake(A, "pty") in world.counts(1)
+
+
+def test_an_interrupted_turn_that_no_hook_tells_of_ends_by_the_programs_own_sign(world: World) -> None:
+    world.hook("prompt")
+    world.do(world.inbox.signed(A, "busy", now=world.now))
+    world.later(5)
+    world.do(world.inbox.signed(A, "idle", now=world.now))
+    world.later(1)
+    assert world.inbox.seats[A].state == "busy"
+    world.later(3)
+    assert world.inbox.seats[A].state == "idle"
+
+
+def test_a_turns_end_that_was_never_confirmed_counts_as_one(world: World) -> None:
+    world.hook("prompt")
+    world.hook("ending")
+    world.later(9)
+    assert world.inbox.seats[A].state == "busy"
+    world.later(2)
+    assert world.inbox.seats[A].state == "idle"
+
+
+def test_what_is_for_everyone_wakes_nobody(world: World) -> None:
+    world.nudge(room="@everyone")
+    world.counts(2, room="@everyone")
+    assert world.wakes() == []
+    assert world.holds() == ["nothing unread that may wake it"]
+
+
+def answered_wake(world: World) -> bool:
+    """One message, one wake, read at once; False when it was held."""
+    world.later(1)
+    world.nudge()
+    before = len(world.wakes())
+    world.counts(1)
+    if len(world.wakes()) == before:
+        return False
+    world.woken()
+    world.hook("prompt")
+    world.hook("stop")
+    world.later(0.3)
+    world.counts(0)
+    return True
+
+
+def test_two_agents_who_only_wake_each_other_are_held_until_a_person_speaks(world: World) -> None:
+    assert [answered_wake(world) for _ in range(21)] == [True] * 20 + [False]
+    assert world.holds() == ["loop_guard"]
+    world.later(1)
+    world.nudge(sender="eric")
+    assert Wake(A, "pty") in world.counts(2)
+
+
+def test_the_damper_can_be_switched_off() -> None:
+    world = World(Inbox(Policy(damper=False)))
+    world.idle()
+    assert all(answered_wake(world) for _ in range(60))
+
+
+def test_a_new_process_under_the_handle_is_a_new_beginning() -> None:
+    world = woken_world()
+    world.known(pid=8)
+    assert world.inbox.seats[A].state == "starting"
+    assert world.woken() == []
+
+
+def test_due_names_the_next_moment_of_interest(world: World) -> None:
+    world.nudge()
+    world.counts(1)
+    world.woken()
+    due = world.inbox.due(now=world.now)
+    assert due is not None
+    assert due - world.now <= 20

@@ -17,6 +17,7 @@ from api import problems
 from api.auth import Auth
 from api.db import Database
 from api.routes import admin, agents, health, identity, lane, nerve, rooms
+from api.routes.answered import Answered
 from api.routes.document import complete
 from api.routes.front import App, Front
 from api.routes.lane import Lane
@@ -71,7 +72,8 @@ def create_app(settings: Settings) -> App:
     app: App = Front(cast(App, api), auth=auth, guarded_metrics=not _is_loopback(settings.host))
     quick = Lane(app, auth=auth, messages=record.messages, reading=record.reading, max_bytes=LARGEST_REQUEST)
     api.openapi = lambda: _document(api, quick)  # type: ignore[method-assign]
-    return broker.asgi(quick) if broker else quick
+    answered = Answered(quick, operations=quick.operations, metrics=metrics)
+    return broker.asgi(answered) if broker else answered
 
 
 def _database(settings: Settings) -> Database:

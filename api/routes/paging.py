@@ -17,9 +17,12 @@ Row = TypeVar("Row")
 
 def _opened(cursor: str) -> str:
     try:
-        return base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode()
+        opened = base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise BadField("cursor", "use next_cursor as it was given") from None
+        opened = "\0"
+    if not opened.isprintable():
+        raise BadField("cursor", "use next_cursor as it was given")
+    return opened
 
 
 Cursor = Annotated[

@@ -124,7 +124,10 @@ async def report(db: Database, *, caller: Caller, reports: Sequence[Report]) -> 
     box, box_id = _box(caller)
     handles_ = [each.agent for each in reports]
     async with db.transaction() as tx:
-        strangers = await store.strangers(tx, realm_id=caller.realm_id, box_id=box_id, handles=handles_)
+        named = [handle for handle in handles_ if handles.is_handle(handle)]
+        strangers = set(handles_) - await store.own(
+            tx, realm_id=caller.realm_id, box_id=box_id, handles=named
+        )
         for place, handle in enumerate(handles_):
             if handle in strangers:
                 raise BadField(f"sessions[{place}].agent", f"{handle} is no session of {box}", agent=handle)

@@ -40,11 +40,16 @@ def parse(text: str) -> Handle:
     Raises:
         BadHandle: it is none.
     """
-    match = _HANDLE.fullmatch(text) if len(text) <= HANDLE_CHARACTERS else None
-    if match is None:
+    match = _HANDLE.fullmatch(text)
+    if match is None or len(text) > HANDLE_CHARACTERS:
         raise BadHandle
     number = match["number"]
     return Handle(text, match["label"], int(number) if number else None)
+
+
+def is_handle(text: str) -> bool:
+    """Whether this is a handle, whoever's."""
+    return len(text) <= HANDLE_CHARACTERS and _HANDLE.fullmatch(text) is not None
 
 
 def is_unexpanded(text: str) -> bool:

@@ -23,6 +23,7 @@ log = structlog.get_logger()
 BEAT_SECONDS = 0.5
 TRUSTED_SECONDS = 2.0
 SEEN_SECONDS = 5.0
+SWEEP_SECONDS = 30.0
 REMEMBERED = 50_000
 
 CURE = "Start the session with `readyroom run`, or give its program a handle with `readyroom setup`."
@@ -32,14 +33,17 @@ UNEXPANDED = f"You speak as the bare box: X-Tyode-Agent holds a variable that wa
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """What stopped being valid: one token, or all of a holder, or all of a realm; the rest is None."""
+    """What stopped being valid: a token, all of a holder, all of a realm, or all but the `valid` tokens."""
 
     token_id: str | None = None
     realm: str | None = None
     name: str | None = None
+    valid: frozenset[str] | None = None
 
     def covers(self, *, realm: str, name: str, token_id: str) -> bool:
         """Whether a call or link with this token must end."""
+        if self.valid is not None:
+            return token_id not in self.valid
         if self.token_id is not None:
             return token_id == self.token_id
         return realm == self.realm and self.name in (None, name)
@@ -69,7 +73,8 @@ class Identity:
         self._generation = 0
         self._heard_at = -TRUSTED_SECONDS
         self._seen: set[tuple[int, int]] = set()
-        self._told: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str, str | None]] = set()
+        self._sweep_wanted = asyncio.Event()
         self._on_gone: list[Callable[[Gone], None]] = []
 
     def on_gone(self, callback: Callable[[Gone], None]) -> None:
@@ -117,6 +122,7 @@ class Identity:
             tasks.create_task(self._for_ever(self._listen, 1.0))
             tasks.create_task(self._for_ever(self._beat, BEAT_SECONDS))
             tasks.create_task(self._for_ever(self.note_seen, SEEN_SECONDS))
+            tasks.create_task(self._for_ever(self._sweep, 1.0))
 
     async def note_seen(self) -> None:
         """Write down who made a call since the last time."""
@@ -134,9 +140,10 @@ class Identity:
         if bare.box is None or handle == bare.box:
             return bare
         if handle is None or not handle:
+            self._tell_once(bare, "absent" if handle is None else "blank")
             return replace(bare, hint=NO_HANDLE)
         if handles.is_unexpanded(handle):
-            self._not_honoured(bare, "unexpanded", "")
+            self._not_honoured(bare, "unexpanded")
             return replace(bare, hint=UNEXPANDED)
         parsed = handles.parse(handle)
         if handles.compose_agent_id(bare.box, handle) != handle:
@@ -183,13 +190,23 @@ class Identity:
         fresh = now - known.read_at < TRUSTED_SECONDS or now - self._heard_at < TRUSTED_SECONDS
         return fresh and now < known.valid_until
 
-    def _not_honoured(self, bare: Caller, reason: str, handle: str) -> None:
+    def _not_honoured(self, bare: Caller, reason: str, handle: str | None = None) -> None:
         self._metrics.handles_not_honoured.labels(reason).inc()
-        if (bare.token_id, handle) not in self._told and len(self._told) < REMEMBERED:
-            self._told.add((bare.token_id, handle))
-            log.warning(
-                "handle_not_honoured", realm=bare.realm, agent=bare.handle, handle=handle, reason=reason
-            )
+        self._tell_once(bare, reason, handle)
+
+    def _tell_once(self, bare: Caller, reason: str, handle: str | None = None) -> None:
+        told = (bare.token_id, reason, handle)
+        if told in self._told or len(self._told) >= REMEMBERED:
+            return
+        self._told.add(told)
+        log.warning(
+            "handle_not_honoured" if handle else "handle_missing",
+            realm=bare.realm,
+            agent=bare.handle,
+            handle=handle,
+            reason=reason,
+            cure=CURE,
+        )
 
     async def _listen(self) -> None:
         await self._db.listen(store.CHANNEL, self._heard, self._missed)
@@ -197,9 +214,21 @@ class Identity:
     async def _beat(self) -> None:
         await store.tell(self._db, "beat")
 
+    async def _sweep(self) -> None:
+        """Twice a minute and on each new connection, end what expired or was revoked unheard."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SWEEP_SECONDS):
+                await self._sweep_wanted.wait()
+        self._sweep_wanted.clear()
+        generation = self._generation
+        valid = await store.valid_tokens(self._db)
+        if generation == self._generation:
+            self._end(Gone(valid=valid))
+
     def _missed(self) -> None:
         self._generation += 1
         self._known.clear()
+        self._sweep_wanted.set()
 
     def _heard(self, word: str) -> None:
         self._heard_at = time.monotonic()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+
+_METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
 class Metrics:
@@ -12,6 +14,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._children: dict[tuple[str, str, int], Histogram] = {}
         self.handles_not_honoured = Counter(
             "readyroom_handles_not_honoured",
             "Session headers that did not make the caller a session, by reason",
@@ -28,6 +32,14 @@ class Metrics:
         self.tokens_refused = Counter(
             "readyroom_tokens_refused", "Requests without a valid token", registry=self.registry
         )
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request. `route` is a template, never a path."""
+        key = (method if method in _METHODS else "other", route, status)
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = self.requests.labels(key[0], route, str(status))
+        child.observe(seconds)
 
     def text(self) -> bytes:
         """Everything, in Prometheus' text format."""

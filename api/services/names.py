@@ -6,6 +6,7 @@ from typing import Literal
 
 from api.db import Transaction
 from api.errors import NameTaken, NoSuchThing
+from api.services.fields import NAME
 from api.store import names as store
 from api.store import realms
 
@@ -36,7 +37,7 @@ async def realm_key(tx: Transaction, realm: str) -> int:
     Raises:
         NoSuchThing: there is none, or it has expired.
     """
-    found = await realms.realm_id(tx, realm)
+    found = await realms.realm_id(tx, realm) if NAME.fullmatch(realm) else None
     if found is None:
         raise NoSuchThing(f"There is no realm {realm}. Add it with POST /v1/admin/realms.", realm=realm)
     return found

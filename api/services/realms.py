@@ -45,7 +45,7 @@ async def remove_realm(db: Database, identity: Identity, name: str) -> None:
     if name == FIRST:
         raise BadField("name", f"the realm {FIRST} is the first one and stays")
     async with db.transaction() as tx:
-        if await store.remove(tx, name) is None:
+        if not fields.NAME.fullmatch(name) or await store.remove(tx, name) is None:
             raise NoSuchThing(f"There is no realm {name}.", realm=name)
         await audit.note(tx, act="realm_removed", target=name, realm=name)
     await identity.forget(f"realm {name}")
@@ -95,7 +95,8 @@ async def remove_holder(db: Database, identity: Identity, *, realm: str, name: s
     """
     async with db.transaction() as tx:
         realm_id = await names.realm_key(tx, realm)
-        if not await names_store.free(tx, realm_id=realm_id, name=name, kind=kind):
+        known = fields.NAME.fullmatch(name)
+        if not known or not await names_store.free(tx, realm_id=realm_id, name=name, kind=kind):
             raise NoSuchThing(f"There is no {kind} {name} in realm {realm}.", name=name, realm=realm)
         await agents_store.retire_holder(tx, realm_id=realm_id, name=name)
         await audit.note(tx, act=f"{kind}_removed", target=name, realm=realm)

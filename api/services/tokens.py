@@ -9,6 +9,7 @@ from typing import Literal
 from api.db import Database, Transaction
 from api.errors import NoSuchThing, TooManyTokens
 from api.models import NewToken
+from api.services.fields import NAME
 from api.services.identity import Identity
 from api.services.names import realm_key
 from api.store import audit
@@ -28,7 +29,8 @@ async def add_token(db: Database, *, realm: str, name: str, kind: Literal["box",
     """
     async with db.transaction() as tx:
         realm_id = await realm_key(tx, realm)
-        if not await store.lock_holder(tx, realm_id=realm_id, name=name, kind=kind):
+        known = NAME.fullmatch(name)
+        if not known or not await store.lock_holder(tx, realm_id=realm_id, name=name, kind=kind):
             raise NoSuchThing(f"There is no {kind} {name} in realm {realm}.", name=name, realm=realm)
         made = await make(tx, realm_id=realm_id, name=name, kind=kind)
         await audit.note(tx, act="token_added", target=f"{kind} {name} {made.token_id}", realm=realm)
@@ -42,7 +44,7 @@ async def revoke(db: Database, identity: Identity, token_id: str) -> None:
         NoSuchThing: there never was such a token.
     """
     async with db.transaction() as tx:
-        revoked = await store.revoke(tx, token_id)
+        revoked = await store.revoke(tx, token_id) if token_id.isascii() and token_id.isprintable() else None
         if revoked is None:
             raise NoSuchThing(f"There is no token with the id {token_id}.", token_id=token_id)
         name, realm = revoked

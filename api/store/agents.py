@@ -193,17 +193,17 @@ async def retire_holder(connection: AsyncConnection, *, realm_id: int, name: str
     await connection.execute(left.values(left_at=_NOW))
 
 
-async def strangers(
+async def own(
     connection: AsyncConnection, *, realm_id: int, box_id: int, handles: Collection[str]
 ) -> set[str]:
-    """Those of the handles that are no session of this box."""
-    own = sa.select(agents.c.handle).where(
+    """Those of the handles that are sessions of this box."""
+    mine = sa.select(agents.c.handle).where(
         agents.c.realm_id == realm_id,
         agents.c.box_id == box_id,
         agents.c.kind == "session",
         agents.c.handle.in_(handles),
     )
-    return set(handles) - set(await connection.scalars(own))
+    return set(await connection.scalars(mine))
 
 
 async def report(connection: AsyncConnection, *, realm_id: int, reports: Sequence[Report]) -> None:

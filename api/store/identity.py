@@ -26,6 +26,11 @@ SESSION = """
       FROM agents WHERE realm_id = $1 AND handle = $2 AND kind = 'session'
 """
 
+VALID = """
+    SELECT t.token_id FROM tokens t JOIN realms r ON r.realm_id = t.realm_id
+     WHERE t.revoked_at IS NULL AND (LEAST(t.expires_at, r.expires_at) > clock_timestamp()) IS NOT FALSE
+"""
+
 TELL = "SELECT pg_notify($1, $2)"
 
 
@@ -65,6 +70,11 @@ async def session(db: Database, *, realm_id: int, handle: str) -> Session | None
         addresses=tuple(row["addresses"]),
         retired=row["retired"],
     )
+
+
+async def valid_tokens(db: Database) -> frozenset[str]:
+    """The ids of all tokens that are valid now."""
+    return frozenset(row["token_id"] for row in await db.fetch(VALID))
 
 
 async def tell(db: Database, word: str) -> None:

@@ -71,6 +71,7 @@ def create_app(settings: Settings) -> App:
     api = _rest(record, background=(who.run, announcements.run))
     app: App = Front(cast(App, api), auth=auth, guarded_metrics=not _is_loopback(settings.host))
     quick = Lane(app, auth=auth, messages=record.messages, reading=record.reading, max_bytes=LARGEST_REQUEST)
+    who.on_gone(quick.end_calls)
     api.openapi = lambda: _document(api, quick)  # type: ignore[method-assign]
     answered = Answered(quick, operations=quick.operations, metrics=metrics)
     return broker.asgi(answered) if broker else answered

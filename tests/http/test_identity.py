@@ -1,0 +1,191 @@
+"""Who the record takes a caller for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.http.running import Party, Reply, Running, until
+
+NO_HANDLE = ["", " ", "\t", "${READYROOM_AGENT}", "${TEAM_AGENT:-}"]
+NOT_A_HANDLE = [
+    "x" * 129,
+    "Work3-agent#1",
+    "work3-agent #1",
+    "work3-agent#0",
+    "work3-agent#01",
+    "work3-agent#",
+    "work3-agent#1#2",
+    "work3-",
+    "-work3",
+    "work3-agent#1, work3-agent#2",
+    "wörk3-agent#1",
+    "work3-agent#1000000000000000",
+]
+
+
+async def agent_of(party: Party) -> str:
+    reply = await party.get("/v1/whoami")
+    assert reply.status == 200, reply
+    assert reply.headers["x-tyode-agent"] == reply.body["agent"]
+    agent: str = reply.body["agent"]
+    return agent
+
+
+async def test_a_box_without_a_handle_is_the_bare_box_and_is_told_how_to_change_that(record: Running) -> None:
+    box = await record.box("work3")
+    reply = await box.get("/v1/whoami")
+    assert reply.body.pop("hint")
+    assert reply.body == {"agent": "work3", "kind": "box", "box": "work3", "realm": "main"}
+
+
+@pytest.mark.parametrize("header", NO_HANDLE)
+async def test_what_agent_programs_send_for_an_unset_variable_means_no_handle(
+    record: Running, header: str
+) -> None:
+    box = await record.box("work3")
+    reply = await box.speaking_as(header).get("/v1/whoami")
+    assert reply.body["agent"] == "work3"
+    assert "readyroom run" in reply.body["hint"]
+
+
+@pytest.mark.parametrize("header", NOT_A_HANDLE)
+async def test_what_is_no_handle_is_refused(record: Running, header: str) -> None:
+    box = await record.box("work3")
+    reply = await box.speaking_as(header).get("/v1/whoami")
+    assert (reply.status, reply.code) == (400, "bad_handle")
+    assert "work3-agent-reach#1" in reply.body["detail"]
+
+
+async def test_two_handles_are_none(record: Running) -> None:
+    box = await record.box("work3")
+    both = [("X-Tyode-Agent", "work3-agent#1"), ("X-Tyode-Agent", "work3-agent#1")]
+    assert (await box.get("/v1/whoami", headers=both)).code == "bad_handle"
+
+
+@pytest.mark.parametrize("foreign", ["devmac-agent-front#1", "work33-agent#1", "work3#1", "work"])
+async def test_a_foreign_handle_leaves_the_bare_box_and_is_counted(record: Running, foreign: str) -> None:
+    box = await record.box("work3")
+    reply = await box.speaking_as(foreign).get("/v1/whoami")
+    assert reply.body["agent"] == "work3"
+    assert foreign in reply.body["hint"]
+    counted = (await record.stranger.get("/metrics")).body
+    assert 'readyroom_handles_not_honoured_total{reason="foreign"} 1.0' in counted
+
+
+async def test_naming_the_bare_box_needs_no_hint(record: Running) -> None:
+    box = await record.box("work3")
+    assert "hint" not in (await box.speaking_as("work3").get("/v1/whoami")).body
+
+
+async def test_blanks_around_a_handle_do_not_matter(record: Running) -> None:
+    session = await record.session(await record.box("work3"))
+    assert await agent_of(session.speaking_as(f" \t{session.agent} ")) == "work3-agent#1"
+
+
+@pytest.mark.parametrize("handle", ["work3-agent#1", "${X}", "Not A Handle"])
+async def test_a_persons_token_speaks_for_the_person_whatever_the_handle(record: Running, handle: str) -> None:
+    eric = await record.person("eric")
+    reply = await eric.speaking_as(handle).get("/v1/whoami")
+    assert reply.body == {"agent": "eric", "kind": "person", "box": None, "realm": "main"}
+
+
+async def test_every_answer_names_the_caller_errors_too(record: Running) -> None:
+    session = await record.session(await record.box("work3"))
+    answers = [
+        await session.get("/v1/nowhere"),
+        await session.post("/v1/whoami", {}),
+        await session.post("/v1/checkin", {"nonsense": 1}),
+        await session.post("/v1/checkin", raw=b"{"),
+    ]
+    assert [answer.status for answer in answers] == [404, 405, 422, 400]
+    assert {answer.headers["x-tyode-agent"] for answer in answers} == {"work3-agent#1"}
+
+
+async def test_there_is_one_answer_for_every_token_that_is_not_valid(record: Running) -> None:
+    box = await record.box("work3")
+    revoked = await record.box("devmac")
+    await record.operator.delete(f"/v1/admin/tokens/{revoked.token_id}")
+    assert box.token is not None
+    replies: list[Reply] = [
+        await record.stranger.get("/v1/whoami"),
+        await record.holding("nope").get("/v1/whoami"),
+        await record.holding("").get("/v1/whoami"),
+        await record.holding(box.token[:-1]).get("/v1/whoami"),
+        await revoked.get("/v1/whoami"),
+        await record.operator.get("/v1/whoami"),
+        await record.stranger.get("/v1/whoami", headers={"Authorization": f"Basic {box.token}"}),
+        await record.stranger.get(f"/v1/whoami?token={box.token}&access_token={box.token}"),
+        await box.get("/v1/whoami", headers={"Authorization": f"Bearer {box.token}"}),
+        await record.stranger.post("/v1/checkin", raw=b"{"),
+        await record.stranger.get("/v1/nowhere"),
+    ]
+    assert {reply.status for reply in replies} == {401}
+    assert {reply.headers["www-authenticate"] for reply in replies} == {"Bearer"}
+    assert len({str(reply.body) for reply in replies}) == 1
+
+
+async def test_the_scheme_of_the_token_may_be_written_in_any_case(record: Running) -> None:
+    box = await record.box("work3")
+    reply = await record.stranger.get("/v1/whoami", headers={"Authorization": f"bEARER {box.token}"})
+    assert reply.status == 200
+
+
+async def test_a_handle_that_was_never_minted_is_registered_at_its_first_use(record: Running) -> None:
+    box = await record.box("work3")
+    assert await agent_of(box.speaking_as("work3-agent-odd#7")) == "work3-agent-odd#7"
+    assert (await record.session(box, "odd")).agent == "work3-agent-odd#8"
+    assert await agent_of(box.speaking_as("work3-agent-odd#3")) == "work3-agent-odd#3"
+    assert (await record.session(box, "odd")).agent == "work3-agent-odd#9"
+
+
+async def test_a_label_of_its_own_is_registered_too(record: Running) -> None:
+    box = await record.box("work3")
+    assert await agent_of(box.speaking_as("work3-anything")) == "work3-anything"
+    assert await agent_of(box.speaking_as("work3-anything#4")) == "work3-anything#4"
+    roster = (await box.get("/v1/agents")).body["agents"]
+    assert [(row["agent"], row["role"]) for row in roster] == [
+        ("work3", None),
+        ("work3-anything", None),
+        ("work3-anything#4", None),
+    ]
+
+
+async def test_a_handle_used_by_many_at_once_for_the_first_time_is_one_agent(record: Running) -> None:
+    box = await record.box("work3")
+    session = box.speaking_as("work3-agent-odd#1")
+    replies = await asyncio.gather(*(session.get("/v1/whoami") for _ in range(16)))
+    assert {(reply.status, reply.body["agent"]) for reply in replies} == {(200, "work3-agent-odd#1")}
+    roster = (await box.get("/v1/agents")).body["agents"]
+    assert [row["agent"] for row in roster] == ["work3", "work3-agent-odd#1"]
+
+
+async def test_a_first_use_cannot_take_a_role_that_is_a_box(record: Running) -> None:
+    box = await record.box("work3")
+    await record.box("devmac")
+    reply = await box.speaking_as("work3-agent-devmac#1").get("/v1/whoami")
+    assert (reply.status, reply.code) == (409, "name_taken")
+    assert (await box.speaking_as("work3-agent-everyone#1").get("/v1/whoami")).status == 422
+
+
+async def test_a_revoked_token_ends_at_once_and_its_sibling_does_not(record: Running) -> None:
+    box = await record.box("work3")
+    second = (await record.operator.post("/v1/admin/boxes/work3/tokens")).body
+    assert await agent_of(box) == "work3"
+    await record.operator.delete(f"/v1/admin/tokens/{box.token_id}")
+    assert (await box.get("/v1/whoami")).status == 401
+    assert await agent_of(record.holding(second["token"])) == "work3"
+
+
+async def test_a_token_ends_with_its_realm(record: Running) -> None:
+    await record.operator.post("/v1/admin/realms", {"name": "brief", "ttl_seconds": 1})
+    box = await record.box("work3", realm="brief")
+    session = await record.session(box)
+    assert (await session.get("/v1/whoami")).body["realm"] == "brief"
+
+    async def is_over() -> bool:
+        return (await session.get("/v1/whoami")).status == 401
+
+    await until(is_over, "the realm expires")
+    assert (await record.operator.post("/v1/admin/boxes", {"name": "late", "realm": "brief"})).status == 404

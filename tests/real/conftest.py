@@ -1,0 +1,38 @@
+"""What the tests with real agent programs may ask for."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real import npm
+from tests.real.model import Model, served
+from tests.real.need import need
+
+
+@pytest.fixture(scope="session")
+def claude_code() -> Path:
+    """The real Claude Code."""
+    need("tmux")
+    return npm.claude_code()
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """A stand-in for the model, of this test alone."""
+    with served() as model:
+        yield model
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A temporary folder with a path that is short enough for sockets."""
+    path = Path(tempfile.mkdtemp(prefix="rr-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

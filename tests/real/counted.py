@@ -1,0 +1,42 @@
+"""Becomes a program, and keeps a copy of every byte that is typed at it: `counted.py LOG PROGRAM ARGUMENT…`.
+
+The program keeps this process's number, its terminal and its place in front there; only its standard input is
+another pseudo-terminal, into which a child of this process pours what comes from the real one.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+import tty
+
+
+def main(log: str, command: list[str]) -> None:
+    """Fork off the child that counts, and become the program."""
+    outer = os.dup(0)
+    tty.setraw(outer)
+    master, slave = pty.openpty()
+    if os.fork() == 0:
+        os.close(slave)
+        pour(outer, master, log)
+        os._exit(0)
+    os.dup2(slave, 0)
+    for fd in (outer, master, slave):
+        os.close(fd)
+    os.execv(command[0], command)
+
+
+def pour(outer: int, master: int, log: str) -> None:
+    """Pass bytes on until either side is gone; each is in the log before the program can see it."""
+    kept = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        while data := os.read(outer, 4096):
+            os.write(kept, data)
+            os.write(master, data)
+    except OSError:
+        pass
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,49 @@
+"""Real agent programs from npm, installed once into a cache of this user's."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+from tests.real.need import missing, need
+
+CLAUDE_CODE = "2.1.332"
+
+
+def claude_code() -> Path:
+    """The native program of the pinned Claude Code."""
+    folder = _installed("@anthropic-ai/claude-code", CLAUDE_CODE)
+    found = sorted(folder.glob("node_modules/@anthropic-ai/claude-code-*/claude"))
+    if not found:
+        missing("npm has no native Claude Code for this machine")
+    return found[0]
+
+
+def _installed(package: str, version: str) -> Path:
+    cache = platformdirs.user_cache_path("readyroom-tests", ensure_exists=True)
+    folder = cache / f"{package.rpartition('/')[2]}-{version}"
+    if not folder.exists():
+        half = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=cache))
+        try:
+            _install(f"{package}@{version}", half)
+            half.rename(folder)
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+    return folder
+
+
+def _install(package: str, folder: Path) -> None:
+    quiet = ("--no-save", "--no-audit", "--no-fund", "--ignore-scripts")
+    done = subprocess.run(
+        [need("npm"), "install", "--prefix", str(folder), *quiet, package],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    if done.returncode != 0:
+        missing(f"npm could not install {package}: {done.stderr.strip()[-400:]}")

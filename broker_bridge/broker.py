@@ -11,6 +11,7 @@ import socketio
 import structlog
 
 from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.guard import ASGI, guarded, mounted
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission, Admit
 from broker_bridge.nudge import Nudge
@@ -20,7 +21,6 @@ from broker_bridge.sockets import Sockets
 
 log = structlog.get_logger()
 
-ASGI = Callable[..., Coroutine[Any, Any, None]]
 ADMISSION_SECONDS = 5
 
 
@@ -45,8 +45,8 @@ class EmbeddedBroker:
 
     def asgi(self, app: ASGI | None = None) -> ASGI:
         """`app` with the nerve at /socket.io/; everything else, lifespan included, goes to `app`."""
-        wrapped: ASGI = socketio.ASGIApp(self._sockets.server, other_asgi_app=app)
-        return wrapped
+        nerve = socketio.ASGIApp(self._sockets.server)
+        return mounted(guarded(nerve), app if app is not None else nerve)
 
     @property
     def state(self) -> Literal["ok", "degraded"]:
@@ -80,13 +80,18 @@ class EmbeddedBroker:
 
     async def start(self) -> None:
         """Begin to carry nudges and to hang up on strangers."""
+        if self._running:
+            return
         self._running = True
         self._loops = [asyncio.create_task(self._carry()), asyncio.create_task(self._sweep())]
 
     async def close(self) -> None:
         """Hang up on everybody and stop."""
+        if not self._running:
+            return
         self._running = False
         self.hang_up(lambda _: True)
+        await self._sockets.sweep((), now=time.monotonic(), grace=0)
         for loop in self._loops:
             loop.cancel()
         if self._tasks:
@@ -109,13 +114,16 @@ class EmbeddedBroker:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(self._limits.grace / 4)
-            await self._sockets.sweep(set(self._protocol.admissions), now=time.monotonic())
+            admitted = self._protocol.admissions
+            await self._sockets.sweep(admitted, now=time.monotonic(), grace=self._limits.grace)
 
-    async def _on_connect(self, id: str, *_: Any) -> None:
+    async def _on_connect(self, id: str, *_: Any) -> bool:
         self._protocol.connected(id, now=time.monotonic())
+        return self._running
 
     async def _on_disconnect(self, id: str, *_: Any) -> None:
         if not self._sockets.is_open(id):  # a client may send an event of this name
+            self._sockets.release(id)
             await self._perform(self._protocol.disconnected(id))
 
     async def _on_event(self, event: object, id: str, *payload: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import socketio
@@ -89,14 +90,20 @@ class Sockets:
                 link.queue.get_nowait()
             link.queue.put_nowait(None)
 
-    async def sweep(self, admitted: set[str], *, now: float) -> None:
-        """Close what stands for longer than the grace time without being admitted."""
+    def release(self, id: str) -> None:
+        """Let whatever still writes to a connection that ended come to its end too, a long poll above all."""
+        link = self._link(id)
+        if link is not None:
+            link.queue.put_nowait(None)
+
+    async def sweep(self, admitted: Collection[str], *, now: float, grace: float) -> None:
+        """Close what is not admitted and was not at a sweep `grace` seconds ago either."""
         known = {self.server.manager.eio_sid_from_sid(id, NAMESPACE) for id in admitted}
-        strangers = [sid for sid in list(self.server.eio.sockets) if sid not in known]
+        strangers = [sid for sid in self.server.eio.sockets if sid not in known]
         self._strangers = {sid: self._strangers.get(sid, now) for sid in strangers}
-        late = [sid for sid, since in self._strangers.items() if now - since >= self._limits.grace]
-        for sid in late:
-            await self._close(self.server.eio.sockets.get(sid))
+        for sid, since in self._strangers.items():
+            if now - since >= grace:
+                await self._close(self.server.eio.sockets.get(sid))
 
     async def _close(self, link: Any) -> None:
         if link is not None:

@@ -151,6 +151,7 @@ class Ear:
         return [(event, payload) for event, payload in self.heard if event.upper().startswith("CONSUME")]
 
     @property
-    def nudges(self) -> list[Nudge | None]:
+    def nudges(self) -> list[Nudge]:
         """The nudges heard."""
-        return [Nudge.from_wire(payload["message"]) for payload in self.events(DELIVERED)]
+        heard = [Nudge.from_wire(payload["message"]) for payload in self.events(DELIVERED)]
+        return [nudge for nudge in heard if nudge is not None]

@@ -1,0 +1,57 @@
+"""Stands between strangers and socket.io, which trips over some frames and leaves their links half open."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger()
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
+
+LONGEST_CONTROL = 8
+
+
+def mounted(nerve: ASGI, app: ASGI) -> ASGI:
+    """The nerve at /socket.io/; everything else, lifespan included, goes to `app`."""
+
+    async def either(scope: Message, receive: Receive, send: Send) -> None:
+        ours = f"{scope.get('path', '')}/".startswith("/socket.io/")
+        await (nerve if ours else app)(scope, receive, send)
+
+    return either
+
+
+def guarded(nerve: ASGI) -> ASGI:
+    """`nerve`, with a frame that is no engine.io packet ending its link, and no error going further up."""
+
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
+        async def checked() -> Message:
+            message = await receive()
+            if message["type"] == "websocket.receive" and not readable(message.get("text")):
+                return {"type": "websocket.disconnect", "code": 1002}
+            return message
+
+        try:
+            await nerve(scope, checked, send)
+        except Exception as exc:
+            log.warning("nerve_request_failed", error=type(exc).__name__)
+
+    return app
+
+
+def readable(text: str | None) -> bool:
+    """Whether a text frame is an engine.io packet: a short control packet, or a socket.io packet.
+
+    Binary frames are left to socket.io, which drops them.
+    """
+    if text is None:
+        return True
+    if text.startswith("4"):
+        return text[1:2].isdecimal()
+    return 0 < len(text) <= LONGEST_CONTROL and text[0] in "012356"

@@ -41,6 +41,9 @@ test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
 faults: $(VENV)/.installed-dev ## the long kill suites
 	$(BIN)/python -m pytest -m faults
 
+bench: $(VENV)/.installed-dev ## the product beside pgbench, four minutes (wants wrk)
+	$(BIN)/python -m bench
+
 check: $(VENV)/.installed-dev ## format, lint, types, layers, compose, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import typer
@@ -34,7 +35,18 @@ def enter(app: typer.Typer, argv: list[str], *, name: str = "readyroom") -> int:
     except WrongUsageError as error:
         _tell("usage", str(error), as_json="--json" in argv)
         return 2
+    except OSError as error:
+        _let_go_of_output()
+        where = error.filename or "standard output"
+        _tell("output", f"{where}: {os.strerror(error.errno or 0).lower()}.", as_json="--json" in argv)
+        return 1
     return 0
+
+
+def _let_go_of_output() -> None:
+    """What could not be written is not tried again when the process ends."""
+    if sys.stdout is sys.__stdout__ is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(code: str, detail: str, *, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from notifier.settings import Settings
 from readyroom.screen import inert
 
 ROLE = "shell"
+PATIENCE_SECONDS = 3.0
 
 
 @asynccontextmanager
@@ -26,7 +27,7 @@ async def speaking(settings: Settings) -> AsyncIterator[Record]:
     A person speaks as themselves.
     """
     access = settings.access()
-    async with Record(access.url, access.token, settings.agent) as record:
+    async with Record(access.url, access.token, settings.agent, patience=PATIENCE_SECONDS) as record:
         if settings.agent is None:
             await _as_shell(record)
         try:
@@ -51,9 +52,9 @@ async def _checkin(record: Record, remembered: str | None) -> str:
     """Take the remembered handle up again; mint one when the record no longer knows it."""
     if remembered is not None:
         try:
-            return str((await record.checkin(role=ROLE, harness=ROLE, resume=remembered))["agent"])
+            return str((await record.checkin(harness=ROLE, resume=remembered))["agent"])
         except Refused as refused:
-            if refused.status not in (404, 409, 410, 422):
+            if refused.status not in (400, 404, 409):
                 raise
     return str((await record.checkin(role=ROLE, harness=ROLE))["agent"])
 

@@ -35,9 +35,10 @@ class Record(Transport):
         """Mint a handle, or take `resume` up again: `{"agent", "box", "role", "realm"}`.
 
         `key` makes the call idempotent across processes; without one, within this call. Set `agent` to the
-        new handle to make later calls as it.
+        new handle to make later calls as it. A session that is taken up keeps its role, whatever `role` says.
         """
-        wanted = {"role": role, "harness": harness, "cwd": cwd, "title": title, "resume": resume}
+        kept = role if resume is None else None
+        wanted = {"role": kept, "harness": harness, "cwd": cwd, "title": title, "resume": resume}
         headers = {"Idempotency-Key": key or secrets.token_hex(16)}
         return await self.call("POST", "/v1/checkin", wanted, headers=headers)
 

@@ -14,8 +14,9 @@ import uvicorn
 
 from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.limits import Limits
-from broker_bridge.nerve import Admission
+from broker_bridge.nerve import Admission, Admit
 from broker_bridge.nudge import DELIVERED, Nudge
+from broker_bridge.tyo_mq import Listener
 
 ADMISSIONS = {
     "tok-work3": Admission("main", "work3", "consumer", "t1"),
@@ -61,14 +62,11 @@ async def record_app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def served(
-    *, port: int | None = None, limits: Limits | None = None, admit: Any = admit
-) -> AsyncIterator[tuple[EmbeddedBroker, str]]:
-    """An embedded broker behind a real uvicorn, as the product runs it; yields it with its URL."""
-    broker = EmbeddedBroker(admit=admit, limits=limits)
+async def serving(app: Any, *, port: int | None = None) -> AsyncIterator[str]:
+    """An ASGI application behind a real uvicorn, set up as the product sets it up; yields its URL."""
     port = port or free_port()
     config = uvicorn.Config(
-        broker.asgi(record_app),
+        app,
         host="127.0.0.1",
         port=port,
         ws="wsproto",
@@ -77,15 +75,43 @@ async def served(
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    await broker.start()
-    serving = asyncio.create_task(server.serve())
+    running = asyncio.create_task(server.serve())
     await until(lambda: server.started, "uvicorn")
     try:
-        yield broker, f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port}"
     finally:
-        await broker.close()
         server.should_exit = True
-        await serving
+        await running
+
+
+@asynccontextmanager
+async def served(
+    *, port: int | None = None, limits: Limits | None = None, admit: Admit = admit
+) -> AsyncIterator[tuple[EmbeddedBroker, str]]:
+    """An embedded broker on the port of a small record; yields it with its URL."""
+    broker = EmbeddedBroker(admit=admit, limits=limits)
+    await broker.start()
+    async with serving(broker.asgi(record_app), port=port) as url:
+        try:
+            yield broker, url
+        finally:
+            await broker.close()
+
+
+@asynccontextmanager
+async def listening(
+    url: str, token: str = "tok-work3", name: str = "ear"
+) -> AsyncIterator[tuple[Listener, list[Nudge], list[bool]]]:
+    """A Listener at work, with the nudges and the states that it told."""
+    heard: list[Nudge] = []
+    states: list[bool] = []
+    listener = Listener(url, token, name, heard.append, states.append)
+    running = asyncio.create_task(listener.run())
+    try:
+        yield listener, heard, states
+    finally:
+        await listener.close()
+        await asyncio.wait({running})
 
 
 @asynccontextmanager

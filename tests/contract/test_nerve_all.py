@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -13,8 +12,8 @@ import pytest
 from broker_bridge.memory import MemoryNerve
 from broker_bridge.nerve import Nerve
 from broker_bridge.nudge import Nudge
-from broker_bridge.tyo_mq import Listener, TyoMqNerve
-from tests.contract.nerves import served, until
+from broker_bridge.tyo_mq import TyoMqNerve
+from tests.contract.nerves import listening, served, until
 
 TOKENS = {
     ("main", "work3"): "tok-work3",
@@ -59,12 +58,7 @@ async def _listen_in_memory(nerve: MemoryNerve, realm: str, name: str) -> list[N
 
 
 async def _listen_over_socket(stack: AsyncExitStack, url: str, realm: str, name: str) -> list[Nudge]:
-    heard: list[Nudge] = []
-    states: list[bool] = []
-    listener = Listener(url, TOKENS[realm, name], f"{name}-ear", heard.append, states.append)
-    running = asyncio.create_task(listener.run())
-    stack.push_async_callback(asyncio.wait, {running})
-    stack.push_async_callback(listener.close)
+    _, heard, states = await stack.enter_async_context(listening(url, TOKENS[realm, name], f"{name}-ear"))
     await until(lambda: states == [True], "the listener")
     return heard
 

@@ -15,3 +15,10 @@ async def record(database_url: str, tmp_path: Path) -> AsyncIterator[Running]:
     """A fresh record with an empty realm `main`."""
     async with running(settings_for(database_url, tmp_path)) as record:
         yield record
+
+
+@pytest.fixture
+async def second(record: Running, database_url: str, tmp_path: Path) -> AsyncIterator[Running]:
+    """Another replica of the same record."""
+    async with running(settings_for(database_url, tmp_path)) as replica:
+        yield replica

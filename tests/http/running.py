@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -33,7 +34,9 @@ class Reply:
     @property
     def code(self) -> str | None:
         """A problem's code."""
-        code: str | None = self.body["code"] if self.headers["content-type"] == "application/problem+json" else None
+        code: str | None = (
+            self.body["code"] if self.headers["content-type"] == "application/problem+json" else None
+        )
         return code
 
 
@@ -78,7 +81,7 @@ class Party:
             every.append(("Authorization", f"Bearer {self.token}"))
         if self.agent is not None:
             every.append(("X-Tyode-Agent", self.agent))
-        sent = {"data": raw} if raw is not None else {"json": body} if body is not None else {}
+        sent = {"data": io.BytesIO(raw)} if raw is not None else {"json": body} if body is not None else {}
         if raw is not None:
             every.append(("Content-Type", "application/json"))
         async with self.http.request(method, self.url + path, headers=every, **sent) as answer:

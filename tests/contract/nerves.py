@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import socketio
@@ -16,7 +19,7 @@ from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission, Admit
 from broker_bridge.nudge import DELIVERED, Nudge
-from broker_bridge.tyo_mq import Listener
+from broker_bridge.tyo_mq import Listener, TyoMqNerve
 
 ADMISSIONS = {
     "tok-work3": Admission("main", "work3", "consumer", "t1"),
@@ -112,6 +115,29 @@ async def listening(
     finally:
         await listener.close()
         await asyncio.wait({running})
+
+
+@asynccontextmanager
+async def talking(url: str, token: str = "tok-record", **options: Any) -> AsyncIterator[TyoMqNerve]:
+    """The record's voice at a broker elsewhere, at work."""
+    nerve = TyoMqNerve(url, token, **options)
+    await nerve.start()
+    try:
+        yield nerve
+    finally:
+        await nerve.close()
+
+
+@contextmanager
+def lone_broker(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A nerve in a process of its own, to be stopped and killed."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.contract.lone_broker", str(port)])
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.wait()
 
 
 @asynccontextmanager

@@ -7,11 +7,7 @@ import contextlib
 import gc
 import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import engineio
@@ -21,7 +17,7 @@ import socketio
 from broker_bridge import link
 from broker_bridge.nudge import Nudge
 from broker_bridge.tyo_mq import TyoMqNerve
-from tests.contract.nerves import free_port, listening, served, serving, until
+from tests.contract.nerves import free_port, listening, lone_broker, served, serving, talking, until
 
 RECOVERY = 5.0
 """Seconds after which a link has to be back."""
@@ -29,27 +25,6 @@ RECOVERY = 5.0
 
 def nudge(at: int = 1, conv: str = "api") -> Nudge:
     return Nudge(conv, "devmac-agent#1", at)
-
-
-@asynccontextmanager
-async def talking(url: str, token: str = "tok-record", **options: Any) -> AsyncIterator[TyoMqNerve]:
-    nerve = TyoMqNerve(url, token, **options)
-    await nerve.start()
-    try:
-        yield nerve
-    finally:
-        await nerve.close()
-
-
-@contextmanager
-def lone_broker(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, "-m", "tests.contract.lone_broker", str(port)])
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGCONT)
-        process.kill()
-        process.wait()
 
 
 class OddBroker:

@@ -1,0 +1,129 @@
+"""The PyPI package `tyo-mq-client` as consumer and as producer, against the embedded nerve."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from tyo_mq_client import MessageQueue
+
+from broker_bridge.nudge import Nudge
+from tests.contract.nerves import ear, free_port, lone_broker, served, talking, until
+
+
+def queue(url: str, token: str) -> Any:
+    parts = urlsplit(url)
+    return MessageQueue(host=parts.hostname, port=parts.port, auth={"token": token})
+
+
+@asynccontextmanager
+async def connected(client: Any) -> AsyncIterator[Any]:
+    """The client, logged in; it has threads of its own."""
+    await asyncio.to_thread(client.connect)
+    await until(lambda: client.authenticated, "AUTH_OK")
+    await asyncio.to_thread(client.socket.call, "PING", {}, timeout=20)
+    try:
+        yield client
+    finally:
+        await leave(client)
+
+
+async def leave(client: Any) -> None:
+    """Disconnect; the package leaves its last socket to the garbage collector."""
+    link = client.socket.eio.ws
+    await asyncio.to_thread(client.disconnect)
+    link.shutdown()
+
+
+async def test_it_hears_the_records_nudges() -> None:
+    heard: list[tuple[Any, str]] = []
+    async with served() as (broker, url):
+        consumer = queue(url, "tok-devmac").createConsumer("ear")
+        consumer.subscribe("agent-comms", "msg", lambda message, sender: heard.append((message, sender)))
+        async with connected(consumer):
+            broker.nudge(Nudge("api", "a-agent#1", 5), realm="main", names={"devmac"})
+            await until(lambda: heard)
+    assert heard == [({"conv": "api", "from": "a-agent#1", "at": 5}, "agent-comms")]
+
+
+async def test_it_hears_them_in_each_of_its_other_ways_too() -> None:
+    heard: list[str] = []
+    async with served() as (broker, url):
+        consumer = queue(url, "tok-devmac").createConsumer("ear")
+        consumer.subscribe_all("msg", lambda _: heard.append("any producer"))
+        consumer.subscribe("agent-comms", None, lambda _: heard.append("every event"))
+        consumer.subscribe_topic("#", lambda _: heard.append("topic"))
+        async with connected(consumer):
+            broker.nudge(Nudge("api", "a-agent#1", 5), realm="main", names={"devmac"})
+            await until(lambda: len(heard) == 3)
+    assert sorted(heard) == ["any producer", "every event", "topic"]
+
+
+async def test_it_publishes_to_our_clients_and_to_itself_and_learns_who_listens() -> None:
+    heard: list[Any] = []
+    known: list[Any] = []
+    async with served() as (_, url), ear(url, "tok-devmac") as it:
+        consumer = queue(url, "tok-work3").createConsumer("build-log")
+        consumer.subscribe("build", "done", heard.append)
+        producer = queue(url, "tok-tool").createProducer("build")
+        producer.on_subscription_listener = known.append
+        async with connected(producer), connected(consumer):
+            await it.subscribe(producer="build", event="done")
+            await it.barrier()
+            await until(lambda: len(known) == 2, "the notices")
+            await asyncio.to_thread(producer.produce, {"ok": True}, "done")
+            await until(lambda: heard and it.consumed)
+    assert heard == [{"ok": True}]
+    assert it.consumed == [
+        ("CONSUME-build-done", {"event": "done", "message": {"ok": True}, "from": "build"})
+    ]
+    assert {notice["name"] for notice in known} == {"build-log", "ear"}
+
+
+async def test_it_cannot_speak_as_the_record_nor_send_in_pieces() -> None:
+    errors: list[Any] = []
+    async with served() as (_, url), ear(url, "tok-devmac") as it:
+        producer = queue(url, "tok-tool").createProducer("agent-comms")
+        producer.on_error_listener = errors.append
+        async with connected(producer):
+            await asyncio.to_thread(producer.produce, {"conv": "api", "from": "a", "at": 1}, "msg")
+            await asyncio.to_thread(producer.produce, "x" * 300_000, "large")
+            await until(lambda: len(errors) >= 4)
+        assert {error["code"] for error in errors} == {403, -2}
+        assert it.consumed == []
+
+
+async def test_a_wrong_token_is_told_to_its_error_listener() -> None:
+    errors: list[Any] = []
+    async with served() as (_, url):
+        consumer = queue(url, "nope").createConsumer("ear")
+        consumer.on_error_listener = errors.append
+        await asyncio.to_thread(consumer.connect)
+        await until(lambda: errors)
+        await leave(consumer)
+    assert errors == [{"code": 401, "message": "Invalid authentication token"}]
+
+
+async def test_it_is_back_after_the_broker_was_killed() -> None:
+    heard: list[Any] = []
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    consumer = queue(url, "tok-devmac").createConsumer("ear")
+    consumer.subscribe("agent-comms", "msg", heard.append)
+    async with talking(url) as nerve:
+        with lone_broker(port):
+            await until(lambda: nerve.state == "ok")
+            await asyncio.to_thread(consumer.connect)
+            await until(lambda: consumer.authenticated)
+            dropped = consumer.socket.eio.ws
+        await until(lambda: not consumer.connected)
+        dropped.shutdown()
+        with lone_broker(port):
+            await until(lambda: consumer.authenticated and nerve.state == "ok", "both to be back")
+            await asyncio.to_thread(consumer.socket.call, "PING", {}, timeout=20)
+            nerve.nudge(Nudge("api", "a-agent#1", 6), realm="main", names={"devmac"})
+            await until(lambda: heard)
+            await leave(consumer)

@@ -188,6 +188,9 @@ class Relay:
     def _end(self, how: int) -> None:
         self.terminal.process = None
         self.started.set()
+        # What the human types from now on is for the shell.
+        self._keyboard_open = False
+        asyncio.get_running_loop().remove_reader(self._outer.keyboard)
         if not self._ended.done():
             self._ended.set_result(how)
 

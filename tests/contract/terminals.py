@@ -65,8 +65,14 @@ class Human:
     """A terminal with a human at it, in front of one command."""
 
     def __init__(
-        self, command: Sequence[str], *, environ: dict[str, str] | None = None, cwd: Path | None = None
+        self,
+        command: Sequence[str],
+        *,
+        environ: dict[str, str] | None = None,
+        cwd: Path | None = None,
+        reading: bool = True,
     ) -> None:
+        """`reading`: keep what is shown; without it the test reads `fd` itself."""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             if cwd is not None:
@@ -75,7 +81,8 @@ class Human:
         self.shown = b""
         self._status: int | None = None
         self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        if reading:
+            self._reader.start()
         self.resize(30, 100)
 
     def _read(self) -> None:
@@ -114,7 +121,8 @@ class Human:
             self.wait()
         with contextlib.suppress(OSError):
             os.close(self.fd)
-        self._reader.join(DEADLINE)
+        if self._reader.is_alive():
+            self._reader.join(DEADLINE)
 
 
 class TmuxServer:

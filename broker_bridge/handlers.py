@@ -36,7 +36,7 @@ def authentication(registry: Registry, connection: Connection, frame: Frame) -> 
         yield auth_fail(connection, 401, "Invalid authentication payload")
     elif not body.get("token"):
         yield auth_fail(connection, 401, "Missing authentication token")
-    elif (token := frames.text(body["token"], limit=registry.limits.text)) is None:
+    elif (token := _token(body["token"], limit=registry.limits.text)) is None:
         yield auth_fail(connection, 401, "Invalid authentication token")
     else:
         connection.asking = True
@@ -243,6 +243,11 @@ def _may_produce_as(registry: Registry, connection: Connection, name: str, event
         and _room(connection.producers, fold(name), registry)
         and not registry.producer_is_anothers(connection.admission, fold(name))
     )
+
+
+def _token(value: object, *, limit: int) -> str | None:
+    token = frames.text(value, limit=limit)
+    return token if token is not None and token.isprintable() else None
 
 
 def _room(names: Mapping[str, object], name: str, registry: Registry) -> bool:

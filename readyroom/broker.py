@@ -1,0 +1,71 @@
+"""`readyroom broker`: the embedded nerve alone, for a record that is run elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import aiohttp
+import typer
+import uvloop
+
+from broker_bridge.admission import AskTheRecord
+from broker_bridge.broker import EmbeddedBroker
+from deploy.listening import CannotListen, listen, url_of
+from deploy.server import RecordFailed, Server
+from deploy.signals import StopAsked, StopButton, raising_stop
+from readyroom.entrance import enter
+from readyroom.service import fail, log_to
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def main(argv: list[str]) -> int:
+    """Run until asked to stop; 1 when it cannot start."""
+    return enter(app, argv[1:], name="readyroom broker")
+
+
+@app.command()
+def broker(
+    record: Annotated[str, typer.Option(envvar="READYROOM_URL", help="The record, which knows the tokens.")],
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 17352,
+    nerve_token_file: Annotated[
+        Path | None,
+        typer.Option(envvar="READYROOM_NERVE_TOKEN_FILE", help="The token that the record speaks with."),
+    ] = None,
+) -> None:
+    """Carry nudges from the record to the boxes, apart from the record.
+
+    Give the record this broker's address in READYROOM_NERVE_URL, and the same READYROOM_NERVE_TOKEN_FILE.
+    """
+    token = nerve_token_file.read_text(encoding="utf-8").strip() if nerve_token_file else None
+    log_to(sys.stderr)
+    try:
+        with raising_stop(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(record, host, port, token))
+    except (CannotListen, RecordFailed) as error:
+        fail(str(error))
+    except StopAsked:
+        pass
+
+
+async def _serve(record: str, host: str, port: int, token: str | None) -> None:
+    with listen(host, port) as listener:
+        stop = StopButton(again=lambda: server.stop(hurry=True))
+        async with aiohttp.ClientSession() as http:
+            admission = AskTheRecord(http, record, record_token=token)
+            nerve = EmbeddedBroker(admit=admission.admit)
+            server = Server(nerve.asgi(), listener)
+            await nerve.start()
+            serving = asyncio.create_task(server.run_until_stopped())
+            tasks = {serving, asyncio.create_task(stop.wait())}
+            rechecking = asyncio.create_task(admission.recheck(nerve.hang_up))
+            typer.echo(f"The nerve listens at {url_of(listener)}", err=True)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            rechecking.cancel()
+            await nerve.close()
+            server.stop()
+            await serving

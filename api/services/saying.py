@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import asyncpg
 
 from api.db import Database
-from api.errors import ServiceError
 from api.store import messages as store
 
 BATCH = 256
@@ -56,11 +55,11 @@ class Sayings:
     Args:
         db: the record's connections; at most FLUSHERS of them are used at a time.
         stale_seconds: after how long a state that was reported counts as unknown.
-        refusal: turns a constraint's or value's error into one that a caller understands.
+        refusal: turns a constraint's or value's error into one that a caller understands; others stay.
     """
 
     def __init__(
-        self, db: Database, *, stale_seconds: int, refusal: Callable[[asyncpg.PostgresError], ServiceError]
+        self, db: Database, *, stale_seconds: int, refusal: Callable[[asyncpg.PostgresError], Exception]
     ) -> None:
         self._db = db
         self._stale_seconds = stale_seconds
@@ -102,11 +101,10 @@ class Sayings:
                 return
             for waiting in batch:
                 await self._store([waiting])
-        except ServiceError as error:
-            _fail(batch, error)
         except BaseException as error:
             _fail(batch, error)
-            raise
+            if not isinstance(error, Exception):
+                raise
         else:
             for place, waiting in enumerate(batch, start=1):
                 if not waiting.answer.done():

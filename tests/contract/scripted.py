@@ -1,0 +1,46 @@
+"""A scripted agent program for tests: does what it is told on its standard input, one line at a time.
+
+A line `hook ARGUMENTS…` calls `readyroom hook` as a child of this process, with the JSON after a tab on its
+standard input. `/catchup` is a turn that polls. Each line is answered by one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+READYROOM = [sys.executable, "-m", "readyroom"]
+
+
+def hook(arguments: list[str], given: str = "") -> dict[str, Any]:
+    done = subprocess.run(
+        [*READYROOM, "hook", *arguments], input=given, capture_output=True, text=True, check=False
+    )
+    return {"status": done.returncode, "out": done.stdout, "err": done.stderr}
+
+
+def catch_up() -> dict[str, Any]:
+    hook(["prompt", "--for", "plain"])
+    done = subprocess.run([*READYROOM, "poll", "--json"], capture_output=True, text=True, check=False)
+    hook(["stop", "--for", "plain"])
+    return {"status": done.returncode, "polled": json.loads(done.stdout or "{}"), "err": done.stderr}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        words, _, given = line.rstrip("\n").partition("\t")
+        match words.split():
+            case ["hook", *arguments]:
+                answer = hook(arguments, given)
+            case ["/catchup"]:
+                answer = catch_up()
+            case _:
+                answer = {"status": 2, "err": f"what is {words!r}?"}
+        sys.stdout.write(json.dumps({"line": words, **answer}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""The notifier's daemon with a real record, real sockets, real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from notifier.control.client import Control
+from notifier.daemon import Daemon, Parts
+from notifier.errors import AlreadyRunning, UnsafeFolder
+from notifier.paths import control_socket
+from notifier.programs.processes import look
+from tests.contract.boxes import Box, box_of, say, speaker_in
+from tests.http.running import Party, Running, running, settings_for, until
+
+ROOM = "api"
+
+
+@pytest.fixture
+async def record(database_url: str, tmp_path: Path) -> AsyncIterator[Running]:
+    async with running(settings_for(database_url, tmp_path)) as record:
+        yield record
+
+
+@pytest.fixture
+async def box(record: Running) -> AsyncIterator[Box]:
+    async with box_of(record) as box:
+        await box.started()
+        yield box
+
+
+@pytest.fixture
+async def speaker(record: Running) -> AsyncIterator[Party]:
+    async with speaker_in(record, ROOM) as speaker:
+        yield speaker
+
+
+async def test_an_idle_session_is_woken_by_a_nudge_and_reads(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle) as agent:
+        await box.until_state(handle, "idle")
+        await until(_hears(box), "the nerve is heard")
+        await say(speaker, ROOM, "the build is green")
+        await until(lambda: agent.read() == ["the build is green"], "it was read")
+        await box.until_row(handle, state="idle", unread=0, hold=None)
+        assert (await box.row(handle))["last_wake"]["outcome"] == "read"
+    assert box.wakes == [handle]
+    await box.until_state(handle, "offline")
+
+
+async def test_a_message_in_a_turn_wakes_at_its_end(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle) as agent:
+        await agent.hook("prompt")
+        await say(speaker, ROOM, "later")
+        await box.until_row(handle, state="busy", unread=1, hold="busy")
+        await box.until_state(handle, "busy")
+        assert box.wakes == []
+        await agent.hook("stop")
+        await until(lambda: agent.read() == ["later"], "it was read")
+
+
+async def test_a_dialog_holds_until_it_closes(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle) as agent:
+        await agent.hook("prompt")
+        await agent.hook("dialog-open")
+        await say(speaker, ROOM, "later")
+        await box.until_row(handle, state="waiting", dialog=True, unread=1, hold="dialog open")
+        await box.until_state(handle, "waiting")
+        await agent.hook("dialog-close")
+        await agent.hook("stop")
+        await until(lambda: agent.read() == ["later"], "it was read")
+        assert len(box.wakes) == 1
+
+
+async def test_a_message_at_any_moment_of_a_turns_end_is_read(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle) as agent:
+        for number in range(20):
+            await agent.hook("prompt")
+            ending = asyncio.create_task(agent.hook("stop"))
+            for _ in range(number):
+                await asyncio.sleep(0)
+            await say(speaker, ROOM, str(number))
+            await ending
+            await until(lambda number=number: str(number) in agent.read(), f"{number} was read")
+    assert agent.read() == [str(number) for number in range(20)]
+
+
+async def test_ten_messages_at_once_are_one_wake(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle) as agent:
+        await agent.hook("prompt")
+        await asyncio.gather(*(say(speaker, ROOM, str(number)) for number in range(10)))
+        await agent.hook("stop")
+        await until(lambda: len(agent.read()) == 10, "all were read")
+        assert len(box.wakes) == 1
+
+
+async def test_without_the_nerve_the_sweep_wakes(database_url: str, tmp_path: Path) -> None:
+    settings = settings_for(database_url, tmp_path, nerve_url="http://127.0.0.1:9")
+    async with (
+        running(settings) as record,
+        box_of(record, sweep=0.5) as box,
+        speaker_in(record, ROOM) as speaker,
+    ):
+        await box.started()
+        handle = await box.session(ROOM)
+        async with box.resting(handle) as agent:
+            await say(speaker, ROOM, "slowly")
+            await until(lambda: agent.read() == ["slowly"], "it was read")
+
+
+async def test_the_daemon_starts_before_its_record(database_url: str, tmp_path: Path) -> None:
+    settings = settings_for(database_url, tmp_path)
+    async with running(settings) as record, box_of(record) as box, speaker_in(record, ROOM) as speaker:
+        handle = await box.session(ROOM)
+        await say(speaker, ROOM, "early")
+        gate = Gate(record.url)
+        box.start(await gate.open(shut=True))
+        await until(lambda: os.path.exists(control_socket(box.folder)), "the notifier answers")
+        async with box.resting(handle) as agent:
+            await box.until_row(handle, state="idle")
+            assert (await box.ask(op="status"))["record"]["trouble"]
+            gate.shut = False
+            await until(lambda: agent.read() == ["early"], "it was read")
+        await box.stop()
+        await gate.close()
+
+
+async def test_a_session_without_a_handle_gets_one_for_its_process(box: Box, record: Running) -> None:
+    async with box.agent("${READYROOM_AGENT}") as agent:
+        answer = await agent.hook("session-start")
+        assert "You are desk-agent#1" in answer["out"]
+        await agent.hook("prompt")
+        await agent.hook("session-start")
+        await box.until_row("desk-agent#1", state="idle", pid=agent.child.pid)
+        async with box.agent(None) as other:
+            assert "You are desk-agent#2" in (await other.hook("session-start"))["out"]
+    rows = (await box.party.get("/v1/agents")).body["agents"]
+    assert sorted(row["agent"] for row in rows if row["kind"] == "session") == [
+        "desk-agent#1",
+        "desk-agent#2",
+    ]
+
+
+async def test_a_restart_knows_the_sessions_again(box: Box, speaker: Party) -> None:
+    handle, other = await box.session(ROOM), await box.session(ROOM)
+    async with box.resting(handle) as agent, box.resting(other) as gone:
+        await box.stop()
+        await say(speaker, ROOM, "while you were away")
+        gone.child.kill()
+        await gone.child.wait()
+        await box.started()
+        await until(lambda: agent.read() == ["while you were away"], "it was read")
+        await box.until_state(other, "offline")
+        assert await box.row(other) == {}
+
+
+async def test_what_hooks_said_while_no_notifier_ran_is_heard_at_the_next_start(
+    box: Box, speaker: Party
+) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle) as agent:
+        await box.stop()
+        assert await agent.hook("prompt") == {
+            "line": "hook prompt --for plain",
+            "status": 0,
+            "out": "",
+            "err": "",
+        }
+        await say(speaker, ROOM, "not now")
+        await box.started()
+        await box.until_row(handle, state="busy", unread=1, hold="busy")
+        assert box.wakes == []
+        assert os.listdir(os.path.join(box.folder, "missed")) == []
+
+
+async def test_a_stopped_process_is_suspended_and_left_alone(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle) as agent:
+        agent.child.send_signal(signal.SIGSTOP)
+        await box.until_row(handle, state="suspended")
+        await say(speaker, ROOM, "wake up")
+        await box.until_row(handle, unread=1, hold="suspended")
+        assert box.wakes == []
+        agent.child.send_signal(signal.SIGCONT)
+        await until(lambda: agent.read() == ["wake up"], "it was read")
+
+
+async def test_another_process_with_the_same_handle_is_shown_and_changes_nothing(box: Box) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle) as agent, box.agent(handle) as second:
+        await second.hook("prompt")
+        await box.until_row(handle, state="idle", pid=agent.child.pid, second_process=second.child.pid)
+
+
+async def test_a_launched_session_is_left_alone_until_its_hooks_speak(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.agent(handle) as agent:
+        seen = look(agent.child.pid)
+        assert seen is not None
+        launched = {
+            "agent": handle,
+            "program": "plain",
+            "process": {"pid": agent.child.pid, "started": seen.started},
+        }
+        assert (await box.ask(op="launched", **launched))["ok"]
+        await say(speaker, ROOM, "hello")
+        await box.until_row(handle, state="starting", unread=1, hold="its hooks have not spoken yet")
+        assert box.wakes == []
+        await agent.hook("session-start")
+        await until(lambda: agent.read() == ["hello"], "it was read")
+        assert (await box.ask(op="launched", **launched))["ok"]
+        await box.until_row(handle, state="idle")
+        assert (await box.ask(op="ended", agent=handle))["ok"]
+        await box.until_row(handle, state="offline")
+
+
+async def test_one_notifier_for_each_user(box: Box) -> None:
+    parts = Parts(url=box.record.url, token="t", folder=box.folder, wakers=())
+    with pytest.raises(AlreadyRunning, match=rf"process {os.getpid()}.*READYROOM_RUNTIME_DIR"):
+        await Daemon(parts).run()
+    assert (await box.ask(op="status"))["ok"]
+
+
+async def test_a_folder_that_others_can_enter_is_refused(record: Running, tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o755)
+    parts = Parts(url=record.url, token="t", folder=str(tmp_path), wakers=())
+    with pytest.raises(UnsafeFolder, match="READYROOM_RUNTIME_DIR"):
+        await Daemon(parts).run()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"garbage", b"[]", b"{}", b'{"op":"reboot"}', b'{"op":"hook","event":"x","program":"plain"}', b"\xff"],
+)
+async def test_a_bad_request_is_answered_in_plain_words(box: Box, line: bytes) -> None:
+    reader, writer = await asyncio.open_unix_connection(control_socket(box.folder))
+    writer.write(line + b"\n" + b'{"op":"status"}\n')
+    refused, status = json.loads(await reader.readline()), json.loads(await reader.readline())
+    assert (refused["ok"], status["ok"]) == (False, True)
+    assert "no request" in refused["detail"]
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_the_door_is_for_this_user_alone(box: Box) -> None:
+    assert os.stat(box.folder).st_mode & 0o777 == 0o700
+    with Control(control_socket(box.folder)):
+        pass
+
+
+def _hears(box: Box):  # type: ignore[no-untyped-def]
+    async def hears() -> bool:
+        return (await box.ask(op="status"))["nerve"]["trouble"] is None
+
+    return hears
+
+
+class Gate:
+    """Stands before a record and may be shut: then it hangs up on everybody."""
+
+    def __init__(self, url: str) -> None:
+        self._port = int(url.rpartition(":")[2])
+        self.shut = False
+        self._server: asyncio.Server | None = None
+
+    async def open(self, *, shut: bool) -> str:
+        self.shut = shut
+        self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.shut:
+            writer.close()
+            return
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        await asyncio.gather(_pour(reader, far_writer), _pour(far_reader, writer), return_exceptions=True)
+
+
+async def _pour(source: asyncio.StreamReader, into: asyncio.StreamWriter) -> None:
+    try:
+        while data := await source.read(1 << 16):
+            into.write(data)
+            await into.drain()
+    finally:
+        into.close()

@@ -96,6 +96,8 @@ class Lane:
         try:
             caller = await self._auth.authenticate(scope["headers"])
             body = await self._body(operation, receive)
+            if isinstance(body, SayIn):
+                _take_idempotency_key(body, scope["headers"])
             async with self._endable(caller, body, receive):
                 status, answer = await operation.run(caller, body, room)
         except _CallerLeft:
@@ -190,6 +192,16 @@ class Lane:
 
 
 _JSON = [(b"content-type", b"application/json")]
+
+
+def _take_idempotency_key(new: SayIn, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """The header and `client_id` are two names of one thing."""
+    for name, value in headers:
+        if name == b"idempotency-key":
+            key = value.decode("latin-1").strip()
+            if new.client_id not in (None, key):
+                raise BadField("client_id", "differs from the Idempotency-Key header; give one of them")
+            new.client_id = key
 
 
 class _CallerLeft(Exception):

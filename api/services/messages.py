@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import asyncpg
 import msgspec
@@ -16,7 +16,6 @@ from api.errors import (
     NoSuchAgent,
     NotAMember,
     RoomNotFound,
-    ServiceError,
 )
 from api.models import Caller
 from api.services import fields
@@ -28,7 +27,7 @@ from api.services.saying import Draft, Sayings, Stored
 from api.store import messages as store
 from api.store import rooms as room_store
 
-REPLY_TYPES = "task.result", "task.partial", "task.error", "clarification.request"
+MessageId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
 class SayIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -41,8 +40,8 @@ class SayIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     urgent: bool = False
     client_id: str | None = None
     thread_id: str | None = None
-    in_reply_to: int | None = None
-    relay_of: int | None = None
+    in_reply_to: MessageId | None = None
+    relay_of: MessageId | None = None
     hop_limit: int = 5
     ttl_seconds: float | None = None
     seen: str | None = None
@@ -257,14 +256,14 @@ class Messages:
         )
 
 
-def refusal(error: asyncpg.PostgresError) -> ServiceError:
-    """What a row that the database refused means to its sender."""
+def refusal(error: asyncpg.PostgresError) -> Exception:
+    """What a row that the database refused means to its sender; other errors stay what they are."""
     name = getattr(error, "constraint_name", None)
     if name == "conv_messages_realm_id_conv_id_fkey":
         return RoomNotFound("that you named")
     if isinstance(error, (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)):
         return BadField("payload" if name is None else name, "the database cannot keep this value")
-    raise error
+    return error
 
 
 def _check_body(body: str, limit: int) -> None:

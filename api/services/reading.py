@@ -8,7 +8,7 @@ import itertools
 import secrets
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -60,7 +60,7 @@ class AckIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A lease to commit, or cursors to move forward by hand."""
 
     lease: str | None = None
-    rooms: dict[str, int] | None = None
+    rooms: dict[str, Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]] | None = None
 
 
 class UnreadAgent(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""NOTIFY between replicas: which rooms have moved. One a batch, after the commit, in a statement of its own."""
+"""NOTIFY between replicas: which rooms have moved. After the commit, in a statement of its own."""
 
 from __future__ import annotations
 

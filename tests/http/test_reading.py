@@ -1,0 +1,266 @@
+"""Poll, acknowledge, count."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import pytest
+
+from tests.http.running import Party, Running, until
+from tests.http.test_rooms import bodies, said
+
+
+@pytest.fixture
+async def pair(record: Running) -> tuple[Party, Party]:
+    """A speaker and a reader on two boxes, in room `api`."""
+    box, other = await record.box("work3"), await record.box("devmac")
+    speaker, reader = await record.session(box, "reach"), await record.session(other)
+    for party in (speaker, reader):
+        assert (await party.post("/v1/rooms", {"name": "api"})).status in (200, 201)
+    return speaker, reader
+
+
+async def poll(party: Party, **how: Any) -> dict[str, Any]:
+    reply = await party.post("/v1/poll", how)
+    assert reply.status == 200, reply
+    body: dict[str, Any] = reply.body
+    return body
+
+
+async def unread(party: Party) -> int:
+    agents = (await party.get("/v1/unread")).body["agents"]
+    return sum(agent["unread"] for agent in agents.values())
+
+
+def flat(polled: dict[str, Any]) -> list[tuple[str, bool]]:
+    return [(m["body"], m["redelivered"]) for room in polled["rooms"] for m in room["messages"]]
+
+
+async def test_a_leased_batch_comes_again_marked_until_it_is_named(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "one")
+    first = await poll(reader, ack="lease")
+    assert flat(first) == [("one", False)]
+    await said(speaker, "api", "two")
+    again = await poll(reader, ack="lease")
+    assert (flat(again), again["lease"]) == ([("one", True)], first["lease"])
+    assert (again["more"], again["rooms"][0]["unread_left"]) == (True, 1)
+    rest = await poll(reader, ack="lease", seen=first["lease"])
+    assert flat(rest) == [("two", False)]
+    assert (await reader.post("/v1/ack", {"lease": rest["lease"]})).body == {}
+    assert flat(await poll(reader, ack="lease")) == []
+
+
+async def test_an_auto_poll_takes_the_open_batch_and_commits_it(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "one")
+    await poll(reader, ack="lease")
+    assert flat(await poll(reader)) == [("one", True)]
+    assert flat(await poll(reader)) == []
+
+
+async def test_a_fresh_batch_is_not_unread_and_a_stale_one_is(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "one")
+    await poll(reader, ack="lease", lease_seconds=1)
+    await said(speaker, "api", "two")
+    assert await unread(reader) == 1
+
+    async def counted() -> bool:
+        return await unread(reader) == 2
+
+    await until(counted, "the lease runs out")
+
+
+async def test_saying_with_seen_acknowledges(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "question")
+    polled = await poll(reader, ack="lease")
+    await said(reader, "api", "answer", seen=polled["lease"])
+    assert flat(await poll(reader, ack="lease")) == []
+
+
+async def test_a_lease_of_somebody_else_is_refused(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "one")
+    lease = (await poll(reader, ack="lease"))["lease"]
+    reply = await speaker.post("/v1/ack", {"lease": lease})
+    assert (reply.status, reply.code) == (404, "not_found")
+    assert flat(await poll(reader, ack="lease")) == [("one", True)]
+
+
+async def test_acknowledging_twice_commits_nothing_more(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "one")
+    lease = (await poll(reader, ack="lease"))["lease"]
+    await reader.post("/v1/ack", {"lease": lease})
+    await said(speaker, "api", "two")
+    second = await poll(reader, ack="lease")
+    assert (await reader.post("/v1/ack", {"lease": lease})).status == 200
+    assert flat(await poll(reader, ack="lease")) == [("two", True)]
+    assert second["lease"] != lease
+
+
+async def test_a_poll_with_the_same_key_gives_the_same_batch(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "one")
+    first = await poll(reader, poll_key="k1")
+    await said(speaker, "api", "two")
+    again = await poll(reader, poll_key="k1")
+    assert (flat(first), flat(again)) == ([("one", False)], [("one", True)])
+    assert flat(await poll(reader, poll_key="k2")) == [("two", False)]
+
+
+async def test_a_limit_takes_turns_between_rooms(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    for party in (speaker, reader):
+        await party.post("/v1/rooms", {"name": "loud"})
+    for n in range(20):
+        await said(speaker, "loud", f"loud{n}")
+    for n in range(3):
+        await said(speaker, "api", f"api{n}")
+    polled = await poll(reader, limit=6)
+    assert {room["room"]: len(room["messages"]) for room in polled["rooms"]} == {"api": 3, "loud": 3}
+    assert (polled["count"], polled["more"]) == (6, True)
+    assert {room["room"]: room["unread_left"] for room in polled["rooms"]} == {"api": 0, "loud": 17}
+    drained = [body for body, _ in flat(await poll(reader))]
+    assert drained == [f"loud{n}" for n in range(3, 20)]
+
+
+async def test_bytes_bound_a_poll_and_one_message_always_comes(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "ü" * 500)
+    await said(speaker, "api", "small")
+    polled = await poll(reader, max_bytes=101)
+    message = polled["rooms"][0]["messages"][0]
+    assert (message["body"], message["truncated"]) == ("ü" * 50, True)
+    assert polled["more"]
+    whole = (await reader.get("/v1/rooms/api/messages")).body["messages"][0]
+    assert (whole["body"], whole["truncated"]) == ("ü" * 500, False)
+    assert flat(await poll(reader, max_bytes=101)) == [("small", False)]
+
+
+async def test_an_expired_message_is_never_delivered(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "gone", ttl_seconds=0.05)
+    await said(speaker, "api", "stays")
+
+    async def expired() -> bool:
+        return await unread(reader) == 1
+
+    await until(expired, "the message expires")
+    assert flat(await poll(reader)) == [("stays", False)]
+
+
+async def test_a_waiting_poll_answers_when_something_comes(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    waiting = asyncio.create_task(poll(reader, wait_seconds=15))
+    while not waiting.done():
+        await said(speaker, "api", "now")
+        await asyncio.wait([waiting], timeout=2)
+    assert flat(await waiting)[0] == ("now", False)
+
+
+async def test_who_hangs_up_while_waiting_consumes_nothing(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    for _ in range(5):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await poll(reader, wait_seconds=30)
+    await said(speaker, "api", "one")
+    assert flat(await poll(reader)) == [("one", False)]
+
+
+async def test_a_revoked_token_ends_the_poll_that_waits_with_it(record: Running) -> None:
+    box = await record.box("work3")
+    session = await record.session(box)
+    began = time.monotonic()
+    waiting = asyncio.create_task(session.post("/v1/poll", {"wait_seconds": 40}))
+    await asyncio.wait([waiting], timeout=0.3)
+    assert (await record.operator.delete(f"/v1/admin/tokens/{box.token_id}")).status == 204
+    assert (await waiting).status == 401
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("how", "field"),
+    [
+        ({"limit": 0}, "limit"),
+        ({"limit": 1001}, "limit"),
+        ({"limit": 1.5}, "limit"),
+        ({"max_bytes": 0}, "max_bytes"),
+        ({"wait_seconds": 51}, "wait_seconds"),
+        ({"lease_seconds": 0}, "lease_seconds"),
+        ({"ack": "never"}, "ack"),
+        ({"room": "api"}, "room"),
+        ({"poll_key": "a\nb"}, "poll_key"),
+    ],
+)
+async def test_a_bad_poll_names_the_field_and_consumes_nothing(
+    pair: tuple[Party, Party], how: dict[str, Any], field: str
+) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "one")
+    reply = await reader.post("/v1/poll", how)
+    assert (reply.status, reply.body["field"]) == (422, field)
+    assert flat(await poll(reader)) == [("one", False)]
+
+
+async def test_a_cursor_moves_forward_by_hand_and_never_back(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    ids = [await said(speaker, "api", str(n)) for n in range(4)]
+    await reader.post("/v1/ack", {"rooms": {"api": ids[1]}})
+    assert await unread(reader) == 2
+    await reader.post("/v1/ack", {"rooms": {"api": ids[0]}})
+    assert await unread(reader) == 2
+    reply = await reader.post("/v1/ack", {"rooms": {"api": ids[2], "nowhere": 1}})
+    assert (reply.status, reply.body["field"]) == (422, "rooms")
+    assert await unread(reader) == 2
+    await reader.post("/v1/ack", {"rooms": {"api": 2**62}})
+    await said(speaker, "api", "later")
+    assert await bodies(reader) == ["later"]
+
+
+async def test_many_polls_of_one_reader_share_what_many_writers_say(record: Running) -> None:
+    box, other = await record.box("work3"), await record.box("devmac")
+    writers = [await record.session(box) for _ in range(8)]
+    reader = await record.session(other)
+    for party in (*writers, reader):
+        for room in ("one", "two"):
+            await party.post("/v1/rooms", {"name": room})
+    writing = asyncio.gather(
+        *(
+            said(w, room, f"{w.agent}/{n}/{room}")
+            for w in writers
+            for n in range(25)
+            for room in ("one", "two")
+        )
+    )
+    seen: list[tuple[int, str]] = []
+
+    async def read() -> None:
+        while not writing.done() or await unread(reader):
+            polled = await poll(reader, limit=7)
+            seen.extend((m["id"], m["body"]) for room in polled["rooms"] for m in room["messages"])
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(read() for _ in range(4)))
+    assert len(seen) == len(set(seen)) == 400
+    assert {message_id for message_id, _ in seen} == set(await writing)
+
+
+async def test_a_bare_box_token_counts_for_every_session_of_its_box(record: Running) -> None:
+    box, other = await record.box("work3"), await record.box("devmac")
+    one, two, theirs = await record.session(box), await record.session(box), await record.session(other)
+    for party in (box, one, two, theirs):
+        await party.post("/v1/rooms", {"name": "api"})
+    await said(one, "api", "from a session")
+    await said(box, "api", "from the bare box")
+    await said(theirs, "api", "from another box")
+    counts = {name: agent["unread"] for name, agent in (await box.get("/v1/unread")).body["agents"].items()}
+    assert counts == {"work3": 1, "work3-agent#1": 1, "work3-agent#2": 2}
+    own = (await two.get("/v1/unread")).body["agents"]
+    assert own == {"work3-agent#2": {"unread": 2, "addressed": 0, "urgent": 0, "rooms": {"api": 2}}}

@@ -1,0 +1,89 @@
+"""`readyroom broker` beside a real record: who is admitted, what is carried, and what revoking does."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+import structlog
+
+from broker_bridge import admission
+from broker_bridge.admission import AskTheRecord
+from tests.contract.nerves import ear, free_port, listening, served, until
+from tests.http.running import running, settings_for
+
+
+@contextmanager
+def broker_alone(record: str, port: int, token_file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "readyroom", "broker", "--record", record, "--port", str(port)]
+    process = subprocess.Popen([*command, "--nerve-token-file", str(token_file)])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def test_it_carries_what_is_said_at_the_record_and_stops_politely(
+    database_url: str, tmp_path: Path
+) -> None:
+    port, token_file = free_port(), tmp_path / "nerve.token"
+    token_file.write_text("the-records-own\n")
+    url = f"http://127.0.0.1:{port}"
+    settings = settings_for(database_url, tmp_path, nerve_url=url, nerve_token_file=token_file)
+    async with running(settings) as record:
+        with broker_alone(record.url, port, token_file) as process:
+            work3, devmac, zoo = (
+                await record.box("work3"),
+                await record.box("devmac"),
+                await record.box("zoo"),
+            )
+            sessions = [await record.session(box) for box in (work3, devmac, zoo)]
+            for session in sessions[:2]:
+                await session.post("/v1/rooms", {"name": "api"})
+            assert (await devmac.get("/v1/nerve")).body["url"] == url
+            assert devmac.token is not None
+            assert zoo.token is not None
+            async with (
+                listening(url, devmac.token) as (_, heard, states),
+                listening(url, zoo.token) as (_, overheard, others),
+                listening(url, "no-such-token") as (stranger, _, _never),
+            ):
+                await until(lambda: states == others == [True], "the listeners")
+                await until(lambda: stranger.trouble == "Invalid authentication token")
+                said = await sessions[0].post("/v1/rooms/api/messages", {"body": "hello"})
+                assert said.status == 201
+                await until(lambda: heard, "the nudge")
+                assert [(one.conv, one.sender) for one in heard] == [("api", sessions[0].agent)]
+                assert overheard == []
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=20) == 0
+
+
+async def test_a_revoked_token_is_hung_up_on_soon_and_a_record_that_is_away_parts_nobody(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "FRESH_SECONDS", 0.05)
+    async with AsyncExitStack() as stack, aiohttp.ClientSession() as http:
+        stopping = await stack.enter_async_context(AsyncExitStack())
+        record = await stopping.enter_async_context(running(settings_for(database_url, tmp_path)))
+        gone, stays = await record.box("work3"), await record.box("devmac")
+        asks = AskTheRecord(http, record.url, record_token=None)
+        broker, url = await stack.enter_async_context(served(admit=asks.admit))
+        revoked = await stack.enter_async_context(ear(url, gone.token))
+        other = await stack.enter_async_context(ear(url, stays.token))
+        logs = stack.enter_context(structlog.testing.capture_logs())
+        rechecking = asyncio.create_task(asks.recheck(broker.hang_up))
+        await record.operator.delete(f"/v1/admin/tokens/{gone.token_id}")
+        await until(lambda: not revoked.client.connected)
+        await stopping.aclose()
+        await until(lambda: "nerve_recheck_failed" in [line["event"] for line in logs])
+        await other.barrier()
+        rechecking.cancel()

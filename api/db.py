@@ -38,6 +38,20 @@ DOWN = (
 """What it looks like when PostgreSQL is away, whichever way it went."""
 
 
+class Refused(Exception):
+    """PostgreSQL refused a statement, and nothing of it took effect. Says nothing of the values in it.
+
+    Attributes:
+        sqlstate: PostgreSQL's code of five characters; its first two are the class.
+        constraint: the constraint's name, if one was broken.
+    """
+
+    def __init__(self, sqlstate: str, constraint: str | None) -> None:
+        super().__init__(f"SQLSTATE {sqlstate}" + (f", constraint {constraint}" if constraint else ""))
+        self.sqlstate = sqlstate
+        self.constraint = constraint
+
+
 class Database:
     """The record's connections.
 
@@ -74,7 +88,7 @@ class Database:
 
         Raises:
             RecordDown: PostgreSQL is away; whether the statement took effect is not known.
-            asyncpg.PostgresError: the statement was refused; nothing took effect.
+            Refused: the statement was refused; nothing took effect.
         """
         async with self._hot.borrowed() as connection:
             return await connection.fetch(statement, *arguments)
@@ -164,7 +178,13 @@ class _Connection:
         prepared = self._prepared.get(statement)
         if prepared is None:
             prepared = self._prepared[statement] = await self._connection.prepare(statement)
-        rows: list[asyncpg.Record] = await prepared.fetch(*arguments)
+        try:
+            rows: list[asyncpg.Record] = await prepared.fetch(*arguments)
+        except DOWN:
+            raise
+        except asyncpg.PostgresError as error:
+            sqlstate, constraint = error.sqlstate, getattr(error, "constraint_name", None)
+            raise Refused(sqlstate or "XX000", constraint) from None
         return rows
 
 

@@ -6,9 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import asyncpg
 import msgspec
 
+from api.db import Refused
 from api.errors import (
     BadField,
     ClientIdReused,
@@ -256,14 +256,13 @@ class Messages:
         )
 
 
-def refusal(error: asyncpg.PostgresError) -> Exception:
-    """What a row that the database refused means to its sender; other errors stay what they are."""
-    name = getattr(error, "constraint_name", None)
-    if name == "conv_messages_realm_id_conv_id_fkey":
+def refusal(refused: Refused) -> Exception:
+    """What a row that the database refused means to its sender; other refusals stay what they are."""
+    if refused.constraint == "conv_messages_realm_id_conv_id_fkey":
         return RoomNotFound("that you named")
-    if isinstance(error, (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)):
-        return BadField("payload" if name is None else name, "the database cannot keep this value")
-    return error
+    if refused.sqlstate[:2] in ("22", "23"):  # a value, a constraint
+        return BadField(refused.constraint or "payload", "the database cannot keep this value")
+    return refused
 
 
 def _check_body(body: str, limit: int) -> None:

@@ -86,7 +86,7 @@ class Reading:
         self._announcements = announcements
 
     async def poll(self, caller: Caller, how: PollIn) -> Polled:
-        """The next batch, waiting for one up to `wait_seconds`; who is cancelled while waiting consumes nothing.
+        """The next batch, waiting for one up to `wait_seconds`; who is cancelled meanwhile consumes nothing.
 
         Raises:
             BadField, RecordDown

@@ -7,9 +7,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import asyncpg
-
-from api.db import Database
+from api.db import Database, Refused
 from api.store import messages as store
 
 BATCH = 256
@@ -58,9 +56,7 @@ class Sayings:
         refusal: turns a constraint's or value's error into one that a caller understands; others stay.
     """
 
-    def __init__(
-        self, db: Database, *, stale_seconds: int, refusal: Callable[[asyncpg.PostgresError], Exception]
-    ) -> None:
+    def __init__(self, db: Database, *, stale_seconds: int, refusal: Callable[[Refused], Exception]) -> None:
         self._db = db
         self._stale_seconds = stale_seconds
         self._refusal = refusal
@@ -95,7 +91,7 @@ class Sayings:
     async def _store(self, batch: list[_Waiting]) -> None:
         try:
             rows = await self._say([waiting.draft for waiting in batch])
-        except asyncpg.PostgresError as error:
+        except Refused as error:
             if len(batch) == 1:
                 _fail(batch, self._refusal(error))
                 return

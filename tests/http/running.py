@@ -73,7 +73,7 @@ class Party:
         body: Any = None,
         *,
         headers: Mapping[str, str] | list[tuple[str, str]] = {},  # noqa: B006
-        raw: bytes | io.BytesIO | None = None,
+        raw: bytes | None = None,
     ) -> Reply:
         """One request; `headers` come beside the two that say who calls, `raw` in place of a JSON body."""
         every = [*(headers.items() if isinstance(headers, Mapping) else headers)]

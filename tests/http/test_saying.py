@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from typing import Any
 
 import pytest
@@ -80,7 +79,7 @@ async def test_what_is_no_message_is_refused_as_a_problem(
 
 async def test_a_request_beyond_every_limit_is_refused_while_it_comes(pair: tuple[Party, Party]) -> None:
     speaker, reader = pair
-    body = io.BytesIO(b'{"body":"' + b"x" * 5_000_000 + b'"}')
+    body = b'{"body":"' + b"x" * 5_000_000 + b'"}'
     reply = await speaker.call("POST", "/v1/rooms/api/messages", raw=body)
     assert (reply.status, reply.code) == (413, "too_large")
     assert await bodies(reader) == []

@@ -166,7 +166,6 @@ class Machine:
             box: Box | NoBox = await sign_in(url, self._folder)
         except NoBox as trouble:
             box = trouble
-        self._folder.announce(url=url, nerve_url=nerve_url, database_url=dsn, pid=os.getpid())
         self._ready(
             Running(
                 url=url,
@@ -177,6 +176,7 @@ class Machine:
                 box=box,
             )
         )
+        self._folder.announce(url=url, nerve_url=nerve_url, database_url=dsn, pid=os.getpid())
         if self._with_notifier and isinstance(box, Box):
             self._notifier = KeptProcess("notifier", lambda: start_notifier(self._folder, url))
             await self._notifier.keep()

@@ -65,6 +65,14 @@ class Server(uvicorn.Server):
         gc.set_threshold(20_000, 50, 1_000)
         self._up.set()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let requests end, then the application; in a hurry it still has a second to close what is open."""
+        await super().shutdown(sockets)
+        if self.force_exit:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self.lifespan.shutdown()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals to the caller."""

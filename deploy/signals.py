@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+ECHO_SECONDS = 0.2
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -17,17 +19,22 @@ class StopAsked(BaseException):
 
 @contextlib.contextmanager
 def raising_stop() -> Iterator[None]:
-    """Raise `StopAsked` in the main thread for each of the signals, so that what was begun is undone."""
+    """Raise `StopAsked` in the main thread for each of the signals, so that what was begun is undone.
+
+    Afterwards they are ignored: the program is ending.
+    """
 
     def ask(number: int, frame: FrameType | None) -> None:
         raise StopAsked
 
-    before = {number: signal.signal(number, ask) for number in wanted()}
+    numbers = wanted()
+    for number in numbers:
+        signal.signal(number, ask)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def wanted() -> list[signal.Signals]:
@@ -44,6 +51,7 @@ class StopButton:
 
     def __init__(self, again: Callable[[], None]) -> None:
         self._pressed = asyncio.Event()
+        self._last = -math.inf
         self._again = again
         for number in wanted():
             asyncio.get_running_loop().add_signal_handler(number, self._press)
@@ -53,6 +61,9 @@ class StopButton:
         await self._pressed.wait()
 
     def _press(self) -> None:
-        if self._pressed.is_set():
+        now = asyncio.get_running_loop().time()
+        # Programs that run others (timeout, npm) pass on what the terminal has sent to all of us.
+        if self._pressed.is_set() and now - self._last > ECHO_SECONDS:
             self._again()
+        self._last = now
         self._pressed.set()

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.db import Database
 from api.models import Details, Kind, Report, RosterRow, Session
+from api.store.door import Door
 from api.store.predicates import state
 from api.store.tables import agents, conv_members, handle_counters
 
@@ -227,14 +227,14 @@ async def report(connection: AsyncConnection, *, realm_id: int, reports: Sequenc
 
 
 async def roster(
-    db: Database, *, realm_id: int, you: int, after: str, limit: int, stale_seconds: int, retired: bool
+    db: Door, *, realm_id: int, you: int, after: str, limit: int, stale_seconds: int, retired: bool
 ) -> list[RosterRow]:
     """Agents by handle, beginning after `after`; with `retired`, those too."""
     rows = await db.fetch(ROSTER, realm_id, after, limit, float(stale_seconds), retired, you)
     return [RosterRow(**row) for row in rows]
 
 
-async def seen(db: Database, who: Collection[tuple[int, int]]) -> None:
+async def seen(db: Door, who: Collection[tuple[int, int]]) -> None:
     """Note that these (realm_id, agent_id) have just made a call."""
     await db.fetch(SEEN, [realm_id for realm_id, _ in who], [agent_id for _, agent_id in who])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from api.db import Database
+from api.store.door import Door
 
 CHANNEL = "readyroom_moved"
 PAYLOAD_ROOMS = 300
@@ -13,7 +13,7 @@ PAYLOAD_ROOMS = 300
 NAMES = "SELECT agent_id, handle FROM agents WHERE realm_id = $1 AND agent_id = ANY ($2::bigint[])"
 
 
-async def announce(db: Database, rooms: Collection[int]) -> None:
+async def announce(db: Door, rooms: Collection[int]) -> None:
     """Tell every replica that these rooms have moved; best effort."""
     ids = [str(room) for room in rooms]
     for first in range(0, len(ids), PAYLOAD_ROOMS):
@@ -25,6 +25,6 @@ def heard(payload: str) -> Iterator[int]:
     return (int(word) for word in payload.split() if word.isdecimal())
 
 
-async def names(db: Database, realm_id: int, agent_ids: list[int]) -> dict[int, str]:
+async def names(db: Door, realm_id: int, agent_ids: list[int]) -> dict[int, str]:
     """What boxes and people are called; names never change."""
     return {row["agent_id"]: row["handle"] for row in await db.fetch(NAMES, realm_id, agent_ids)}

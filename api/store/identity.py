@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from api.db import Database
 from api.models import Caller, Holder, Session
+from api.store.door import Door
 
 CHANNEL = "readyroom_identity"
 """Says what no replica may go on believing: `token <id>`, `agent <realm_id> <handle>` or `realm <id>`."""
@@ -34,7 +34,7 @@ VALID = """
 TELL = "SELECT pg_notify($1, $2)"
 
 
-async def holder(db: Database, token_hash: bytes) -> Holder | None:
+async def holder(db: Door, token_hash: bytes) -> Holder | None:
     """Who holds the token; None for an unknown, revoked or expired one."""
     rows = await db.fetch(HOLDER, token_hash)
     if not rows:
@@ -56,7 +56,7 @@ async def holder(db: Database, token_hash: bytes) -> Holder | None:
     return Holder(bare, row["valid_seconds"])
 
 
-async def session(db: Database, *, realm_id: int, handle: str) -> Session | None:
+async def session(db: Door, *, realm_id: int, handle: str) -> Session | None:
     """The session that has this handle, of whichever box; None when there never was one."""
     rows = await db.fetch(SESSION, realm_id, handle)
     if not rows:
@@ -72,11 +72,11 @@ async def session(db: Database, *, realm_id: int, handle: str) -> Session | None
     )
 
 
-async def valid_tokens(db: Database) -> frozenset[str]:
+async def valid_tokens(db: Door) -> frozenset[str]:
     """The ids of all tokens that are valid now."""
     return frozenset(row["token_id"] for row in await db.fetch(VALID))
 
 
-async def tell(db: Database, word: str) -> None:
+async def tell(db: Door, word: str) -> None:
     """Say `word` to every replica, this one too."""
     await db.fetch(TELL, CHANNEL, word)

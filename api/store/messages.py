@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from api.db import Database
+from api.store.door import Door
 from api.store.predicates import ADDRESSED, HEARS, MEMBER, UNEXPIRED, state
 
 _SEQUENCE = "pg_get_serial_sequence('conv_messages', 'id')"
@@ -122,7 +122,7 @@ OLDEST_FIRST = _HISTORY.format(order="ASC")
 
 
 async def say(
-    db: Database, columns: Sequence[Sequence[Any]], *, rooms: list[int], stale_seconds: int
+    db: Door, columns: Sequence[Sequence[Any]], *, rooms: list[int], stale_seconds: int
 ) -> list[Any]:
     """Store a batch: rows of (place, id, created_at, expires_at, accepted, listeners), places from 1.
 
@@ -133,22 +133,20 @@ async def say(
     return await db.fetch(SAY, rooms, stale_seconds, *columns)
 
 
-async def by_client_id(
-    db: Database, *, realm_id: int, stale_seconds: int, sender_id: int, client_id: str
-) -> Any:
+async def by_client_id(db: Door, *, realm_id: int, stale_seconds: int, sender_id: int, client_id: str) -> Any:
     """What this sender stored under this client_id, with its receipt as it would be now; or None."""
     rows = await db.fetch(BY_CLIENT_ID, realm_id, stale_seconds, sender_id, client_id)
     return rows[0] if rows else None
 
 
-async def by_id(db: Database, *, realm_id: int, agent_id: int, message_id: int) -> Any:
+async def by_id(db: Door, *, realm_id: int, agent_id: int, message_id: int) -> Any:
     """One message, if the agent may read it; or None."""
     rows = await db.fetch(BY_ID, realm_id, agent_id, message_id)
     return rows[0] if rows else None
 
 
 async def history(
-    db: Database,
+    db: Door,
     *,
     realm_id: int,
     conv_id: int,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.db import Database, Reader
+from api.store.door import Door, Reader
 from api.store.messages import FROM_MESSAGE, MESSAGE
 from api.store.predicates import DELIVERABLE, MEMBER
 
@@ -163,7 +163,7 @@ UNREAD_OF_BOX = _UNREAD.format(whose="r.box_id = $2 AND r.retired_at IS NULL")
 WAITING = _WAITING
 
 
-async def peek(db: Database, realm_id: int, agent_id: int) -> Any:
+async def peek(db: Door, realm_id: int, agent_id: int) -> Any:
     """Whether a poll would find something: (open_batch, moved, newest_id, rooms). Changes nothing."""
     return (await db.fetch(PEEK, realm_id, agent_id))[0]
 
@@ -221,11 +221,11 @@ async def unread_behind(reader: Reader) -> list[Any]:
     return await reader.rows(UNREAD_OF_AGENT)
 
 
-async def unread_of_agent(db: Database, realm_id: int, agent_id: int) -> list[Any]:
+async def unread_of_agent(db: Door, realm_id: int, agent_id: int) -> list[Any]:
     """(handle, room, unread, addressed, urgent) a room that has something unread for this agent."""
     return await db.fetch(UNREAD_OF_AGENT, realm_id, agent_id)
 
 
-async def unread_of_box(db: Database, realm_id: int, box_id: int) -> list[Any]:
+async def unread_of_box(db: Door, realm_id: int, box_id: int) -> list[Any]:
     """The same for every agent of a box that is not retired, the bare box included."""
     return await db.fetch(UNREAD_OF_BOX, realm_id, box_id)

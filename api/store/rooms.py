@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.db import Database
+from api.store.door import Door
 from api.store.predicates import ADDRESSED, DELIVERABLE, HEARS, MEMBER, state
 from api.store.reading import WAITING
 from api.store.tables import conv_members, conversations
@@ -81,7 +81,7 @@ ADDRESSABLE = """
 """
 
 
-async def room(db: Database, realm_id: int, name: str) -> Any:
+async def room(db: Door, realm_id: int, name: str) -> Any:
     """(conv_id, title) of a room, hidden ones too; or None."""
     rows = await db.fetch(ROOM, realm_id, name)
     return rows[0] if rows else None
@@ -123,34 +123,32 @@ async def leave(connection: AsyncConnection, *, realm_id: int, agent_id: int, co
     return done.rowcount > 0
 
 
-async def standing(db: Database, *, realm_id: int, agent_id: int, conv_id: int) -> Any:
+async def standing(db: Door, *, realm_id: int, agent_id: int, conv_id: int) -> Any:
     """(title, last_read_id, unread) of a member; or None for a stranger."""
     rows = await db.fetch(STANDING, realm_id, agent_id, conv_id)
     return rows[0] if rows else None
 
 
-async def listed(
-    db: Database, *, realm_id: int, agent_id: int, mine: bool, after: str, limit: int
-) -> list[Any]:
+async def listed(db: Door, *, realm_id: int, agent_id: int, mine: bool, after: str, limit: int) -> list[Any]:
     """Rooms by name, with what waits in mine: (room, title, member, unread, members, last_message_at)."""
     return await db.fetch(MINE if mine else ALL, realm_id, agent_id, after, limit)
 
 
 async def members(
-    db: Database, *, realm_id: int, conv_id: int, after: str, limit: int, stale_seconds: int
+    db: Door, *, realm_id: int, conv_id: int, after: str, limit: int, stale_seconds: int
 ) -> list[Any]:
     """A room's members by handle: (agent, kind, state, last_read_id, unread)."""
     return await db.fetch(MEMBERS, realm_id, conv_id, after, limit, stale_seconds)
 
 
 async def matched(
-    db: Database, *, realm_id: int, sender_id: int, sender_kind: str, box_id: int | None, selector: str
+    db: Door, *, realm_id: int, sender_id: int, sender_kind: str, box_id: int | None, selector: str
 ) -> bool:
     """Whether anyone who may hear this sender was ever matched by the selector."""
     rows = await db.fetch(MATCHED, realm_id, sender_id, sender_kind, box_id, selector)
     return bool(rows[0]["matched"])
 
 
-async def addressable(db: Database, realm_id: int, agent_id: int) -> list[str]:
+async def addressable(db: Door, realm_id: int, agent_id: int) -> list[str]:
     """Up to 20 handles that can be written to now, those seen last first."""
     return [row["handle"] for row in await db.fetch(ADDRESSABLE, realm_id, agent_id)]

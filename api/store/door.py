@@ -13,7 +13,7 @@ class Door(Protocol):
 
 
 class Reader(Protocol):
-    """Runs statements of one reader's transaction, under that reader's lock; $1 is the realm, $2 the agent."""
+    """Runs statements of one reader's transaction, under its lock; $1 is the realm, $2 the agent."""
 
     async def rows(self, statement: str, *arguments: Any) -> list[Any]:
         """The statement's rows."""

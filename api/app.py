@@ -7,11 +7,12 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.metadata import version
 from ipaddress import ip_address
-from typing import Any, cast
+from typing import Any
 
 import structlog
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.types import ASGIApp
 
 from api import problems
 from api.auth import Auth
@@ -19,7 +20,7 @@ from api.db import Database
 from api.routes import admin, agents, health, identity, lane, nerve, rooms
 from api.routes.answered import Answered
 from api.routes.document import complete
-from api.routes.front import App, Front
+from api.routes.front import Front
 from api.routes.lane import Lane
 from api.services.announcing import Announcements
 from api.services.identity import Gone, Identity
@@ -42,7 +43,7 @@ LARGEST_REQUEST = 4 * 1024 * 1024
 """Bytes. More than the largest message, however its characters are escaped."""
 
 
-def create_app(settings: Settings) -> App:
+def create_app(settings: Settings) -> ASGIApp:
     """The whole service as one ASGI app: REST, and the nerve unless it is elsewhere.
 
     Nothing is connected before the app's lifespan begins, and it begins without PostgreSQL, too.
@@ -69,7 +70,9 @@ def create_app(settings: Settings) -> App:
     )
     auth = Auth(who, admin_token_file=settings.admin_token_file)
     api = _rest(record, background=(who.run, announcements.run))
-    app: App = Front(cast(App, api), auth=auth, guarded_metrics=not _is_loopback(settings.host))
+    app = Front(
+        api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST
+    )
     quick = Lane(app, auth=auth, messages=record.messages, reading=record.reading, max_bytes=LARGEST_REQUEST)
     who.on_gone(quick.end_calls)
     api.openapi = lambda: _document(api, quick)  # type: ignore[method-assign]
@@ -132,7 +135,6 @@ def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ..
         title="Readyroom",
         version=version("readyroom"),
         lifespan=lifespan,
-        max_body_size=LARGEST_REQUEST,
         redirect_slashes=False,
     )
     app.state.record = record

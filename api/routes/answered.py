@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable
 
 import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.auth import AGENT_HEADER
-from api.routes.front import App, Message, Receive, Scope, Send
 from api.routes.lane import ROOM_MESSAGES, Operation
 from api.services.metrics import Metrics
 
@@ -28,7 +28,7 @@ class Answered:
         metrics: counts.
     """
 
-    def __init__(self, app: App, *, operations: Iterable[Operation], metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, operations: Iterable[Operation], metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
         self._exact = frozenset(operation.path for operation in operations)

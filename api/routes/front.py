@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.auth import AGENT_HEADER, Auth
+from api.errors import TooLarge
 from api.problems import answer_problem
 
-Scope = dict[str, Any]
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Front:
@@ -22,12 +18,14 @@ class Front:
         app: what to pass requests on to; it finds the caller in `scope["caller"]`.
         auth: knows tokens.
         guarded_metrics: whether /metrics is for the operator alone.
+        max_bytes: the largest body that is read.
     """
 
-    def __init__(self, app: App, *, auth: Auth, guarded_metrics: bool) -> None:
+    def __init__(self, app: ASGIApp, *, auth: Auth, guarded_metrics: bool, max_bytes: int) -> None:
         self._app = app
         self._auth = auth
         self._guarded_metrics = guarded_metrics
+        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -47,7 +45,7 @@ class Front:
 
         try:
             await self._admit(scope)
-            await self._app(scope, receive, sending)
+            await self._app(scope, self._bounded(scope, receive), sending)
         except Exception as error:
             if begun:  # Starlette has answered and logged it, and passes it on for servers that do not
                 return
@@ -62,3 +60,20 @@ class Front:
             await self._auth.admit_operator(scope["headers"])
         elif path.startswith("/v1/"):
             scope["caller"] = await self._auth.authenticate(scope["headers"])
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        """Read at most what a body may have, whether or not its length was announced."""
+        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if announced.isdigit() and int(announced) > self._max_bytes:
+            raise TooLarge(self._max_bytes)
+        size = 0
+
+        async def receiving() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._max_bytes:
+                raise HTTPException(413)  # of all errors, FastAPI lets only its own through while it reads
+            return message
+
+        return receiving

@@ -16,6 +16,7 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.auth import Auth
 from api.errors import BadField, BadRequest, BadToken, TooLarge
@@ -26,10 +27,6 @@ from api.services.identity import Gone
 from api.services.messages import Messages, Said, SayIn, SendIn
 from api.services.reading import AckIn, Polled, PollIn, Reading, Unread
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Answer = tuple[int, Any]
 
 ROOM_MESSAGES = re.compile(r"/v1/rooms/([^/]+)/messages")
@@ -53,7 +50,9 @@ class Operation:
 class Lane:
     """An ASGI layer: answers its own operations and passes everything else on."""
 
-    def __init__(self, app: App, *, auth: Auth, messages: Messages, reading: Reading, max_bytes: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, auth: Auth, messages: Messages, reading: Reading, max_bytes: int
+    ) -> None:
         self._app = app
         self._auth = auth
         self._messages = messages

@@ -73,7 +73,7 @@ class Party:
         body: Any = None,
         *,
         headers: Mapping[str, str] | list[tuple[str, str]] = {},  # noqa: B006
-        raw: bytes | None = None,
+        raw: bytes | AsyncIterator[bytes] | None = None,
     ) -> Reply:
         """One request; `headers` come beside the two that say who calls, `raw` in place of a JSON body."""
         every = [*(headers.items() if isinstance(headers, Mapping) else headers)]
@@ -81,8 +81,9 @@ class Party:
             every.append(("Authorization", f"Bearer {self.token}"))
         if self.agent is not None:
             every.append(("X-Tyode-Agent", self.agent))
-        sent = {"data": io.BytesIO(raw)} if raw is not None else {"json": body} if body is not None else {}
+        sent = {"json": body} if body is not None else {}
         if raw is not None:
+            sent = {"data": io.BytesIO(raw) if isinstance(raw, bytes) else raw}
             every.append(("Content-Type", "application/json"))
         async with self.http.request(method, self.url + path, headers=every, **sent) as answer:
             is_json = "json" in answer.headers.get("content-type", "")

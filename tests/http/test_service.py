@@ -1,0 +1,101 @@
+"""The service around the calls: document, health, metrics, the way to the nerve."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import socketio
+
+from tests.http.running import Running, running, settings_for, until
+
+
+async def test_the_document_tells_of_every_call_its_token_and_its_problems(record: Running) -> None:
+    reply = await record.stranger.get("/openapi.json")
+    document = reply.body
+    assert document["openapi"].startswith("3.1")
+    wanted = {
+        *("POST /v1/checkin", "POST /v1/checkout", "GET /v1/whoami", "GET /v1/agents", "PUT /v1/presence"),
+        *("POST /v1/rooms", "GET /v1/rooms", "POST /v1/rooms/{room}/messages", "POST /v1/poll"),
+        *("GET /v1/nerve", "POST /v1/admin/boxes", "DELETE /v1/admin/tokens/{token_id}", "GET /readyz"),
+    }
+    calls = {
+        f"{method.upper()} {path}": call
+        for path, methods in document["paths"].items()
+        for method, call in methods.items()
+    }
+    assert wanted <= set(calls)
+    for name, call in calls.items():
+        if " /v1/" in name:
+            assert call["security"] == [{"token": []}], name
+            assert "application/problem+json" in call["responses"]["4XX"]["content"], name
+    assert "ValidationError" not in document["components"]["schemas"]
+    assert (await record.stranger.get("/docs")).status == 200
+
+
+async def test_a_record_that_runs_is_ready(record: Running) -> None:
+    assert (await record.stranger.get("/healthz")).body == {"status": "ok"}
+    ready = await record.stranger.get("/readyz")
+    assert (ready.status, ready.body) == (200, {"status": "ok", "parts": {"record": "ok", "nerve": "ok"}})
+
+
+async def test_a_nerve_that_is_away_degrades_and_stops_nothing(database_url: str, tmp_path: Path) -> None:
+    settings = settings_for(database_url, tmp_path, nerve_url="http://127.0.0.1:9")
+    async with running(settings) as record:
+        ready = await record.stranger.get("/readyz")
+        assert (ready.status, ready.body["status"]) == (200, "degraded")
+        session = await record.session(await record.box("work3"))
+        assert (await session.get("/v1/nerve")).body == {"url": "http://127.0.0.1:9", "realm": "main"}
+
+
+async def test_metrics_are_the_operators_when_others_can_reach_them(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with running(settings_for(database_url, tmp_path, host="0.0.0.0")) as record:
+        box = await record.box("work3")
+        assert (await record.stranger.get("/metrics")).status == 401
+        assert (await box.get("/metrics")).status == 403
+        reply = await record.operator.get("/metrics")
+        assert reply.status == 200
+        assert 'route="/v1/admin/boxes",status="201"} 1.0' in reply.body
+        assert str(box.token) not in reply.body
+
+
+async def test_too_large_a_request_is_refused(record: Running) -> None:
+    box = await record.box("work3")
+    reply = await box.post("/v1/checkin", raw=b'{"title": "' + b"x" * (5 * 1024 * 1024) + b'"}')
+    assert (reply.status, reply.code) == (413, "too_large")
+    assert (await box.post("/v1/checkin", raw=endless())).code == "too_large"
+
+
+async def endless() -> AsyncIterator[bytes]:
+    """A body whose length is not announced."""
+    for _ in range(80):
+        yield b" " * 65536
+
+
+async def test_a_body_that_is_not_called_json_is_refused_with_what_to_do(record: Running) -> None:
+    box = await record.box("work3")
+    async with record.http.post(
+        f"{record.url}/v1/checkin", data=b'{"role": "x"}', headers={"Authorization": f"Bearer {box.token}"}
+    ) as answer:
+        problem = await answer.json(content_type=None)
+    assert (answer.status, problem["code"]) == (400, "bad_request")
+    assert "Content-Type: application/json" in problem["detail"]
+
+
+async def test_a_link_to_the_nerve_ends_when_its_token_is_revoked(record: Running) -> None:
+    box, other = await record.box("work3"), await record.box("devmac")
+    links = {box: socketio.AsyncClient(reconnection=False), other: socketio.AsyncClient(reconnection=False)}
+    heard: list[str] = []
+    for party, link in links.items():
+        where = (await party.get("/v1/nerve")).body
+        assert where["realm"] == "main"
+        link.on("AUTH_OK", lambda _, name=party.token_id: heard.append(str(name)))
+        await link.connect(where["url"], transports=["websocket"])
+        await link.emit("AUTHENTICATION", {"token": party.token})
+    await until(lambda: len(heard) == 2, "both are let in")
+    await record.operator.delete(f"/v1/admin/tokens/{box.token_id}")
+    await until(lambda: not links[box].connected, "the revoked one is hung up on")
+    assert links[other].connected
+    await links[other].disconnect()

@@ -45,8 +45,8 @@ def enter(app: typer.Typer, argv: list[str], *, name: str = "readyroom") -> int:
 
 def _let_go_of_output() -> None:
     """What could not be written is not tried again when the process ends."""
-    if sys.stdout is sys.__stdout__ is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if (out := sys.__stdout__) is not None and out is sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
 
 
 def _tell(code: str, detail: str, *, as_json: bool) -> None:

@@ -67,11 +67,11 @@ def demo(
     except StepFailed as failed:
         sys.stderr.write(f"readyroom demo: {failed}\n")
         raise typer.Exit(1) from None
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, KeyboardInterrupt):
         sys.stderr.write("readyroom demo: stopped.\n")
         raise typer.Exit(1) from None
     if as_json:
-        sys.stdout.write(json.dumps({leg.name: leg.steps() for leg in legs}) + "\n")
+        sys.stdout.write(json.dumps({"legs": [leg.to_json() for leg in legs]}) + "\n")
     else:
         console.print(latency_table(legs))
 
@@ -110,7 +110,7 @@ async def _in_tmux(stage: Stage, console: Console) -> AsyncIterator[tuple[Window
         windows = [tmux.open(box.name, command_of(box), own=box.own) for box in stage.boxes]
         viewer = tmux.attach()
         undo.callback(viewer.wait)
-        undo.callback(tmux.close)
+        undo.callback(tmux.detach)
         console.quiet = True
         undo.callback(setattr, console, "quiet", False)
         yield windows[0], windows[1]

@@ -11,7 +11,6 @@ import asyncio
 import platform
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from notifier.record import Record, RecordError
@@ -75,7 +74,8 @@ class Agent:
 
     async def _say(self, record: Record, text: str) -> None:
         said = await record.say(self._room, text)
-        self._journal.note("said", id=said["message"]["id"], committed=time.time())
+        message = said["message"]
+        self._journal.note("said", id=message["id"], created_at=message["created_at"])
         self._screen.line(f"said: {text}", "green")
 
     def _hook(self, event: str) -> None:

@@ -17,14 +17,16 @@ class Leg:
     """One message on its way; moments in seconds since 1970.
 
     Attributes:
-        name: who spoke and who read.
-        committed: when the record had stored it.
+        sender: the box that spoke.
+        reader: the box that read.
+        committed: when the record stored it, by its own word (`created_at`).
         nudged: when the reader's notifier heard that something happened; None where a re-check found it.
         keyed: when the first key of the wake reached the reader's program.
         read: when the reader had read and acknowledged it.
     """
 
-    name: str
+    sender: str
+    reader: str
     committed: float
     nudged: float | None
     keyed: float
@@ -38,10 +40,12 @@ class Leg:
             for noted in reader.journal.events()
             if noted["event"] == "keys" and noted["at"] <= read["at"]
         ]
+        committed = _moment(said["created_at"])
         return cls(
-            name=f"{sender.name} → {reader.name}",
-            committed=said["committed"],
-            nudged=_first(_nudges(reader), since=said["committed"]),
+            sender=sender.name,
+            reader=reader.name,
+            committed=committed,
+            nudged=_first(_nudges(reader), since=committed),
             keyed=keys[-1],
             read=read["at"],
         )
@@ -56,12 +60,25 @@ class Leg:
             "commit → read": (self.read - self.committed) * 1000,
         }
 
+    def to_json(self) -> dict[str, object]:
+        """The steps for a machine, in milliseconds."""
+        steps = {f"{name.replace(' → ', '_to_')}_ms": value for name, value in self.steps().items()}
+        return {
+            "from": self.sender,
+            "to": self.reader,
+            **{name: value and round(value, 1) for name, value in steps.items()},
+        }
+
 
 def _nudges(box: Box) -> Iterable[float]:
     """When the box's notifier heard a nudge, by its own log."""
     for noted in box.notifier_events():
         if noted["event"] == "nudge_heard":
-            yield datetime.fromisoformat(noted["timestamp"]).timestamp()
+            yield _moment(noted["timestamp"])
+
+
+def _moment(iso: str) -> float:
+    return datetime.fromisoformat(iso).timestamp()
 
 
 def _first(moments: Iterable[float], *, since: float) -> float | None:
@@ -73,7 +90,7 @@ def latency_table(legs: Iterable[Leg]) -> Table:
     columns = list(legs)
     table = Table("milliseconds", title="How long each step took", title_justify="left")
     for leg in columns:
-        table.add_column(leg.name, justify="right")
+        table.add_column(f"{leg.sender} → {leg.reader}", justify="right")
     for step in columns[0].steps():
         table.add_row(step, *(_milliseconds(leg.steps().get(step)) for leg in columns))
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from notifier.record import Record
@@ -73,7 +74,7 @@ async def _leg(stage: Stage, said: dict[str, Any], *, sender: Box, reader: Box) 
 async def _both_idle(stage: Stage) -> None:
     """Wait until the record itself says so, through the notifiers' reports."""
     for box in stage.boxes:
-        await stage.wait(f"the agent program of {box.name} to start", lambda box=box: _noted(box, "ready"))  # type: ignore[misc]
+        await stage.wait(f"the agent program of {box.name} to start", partial(_noted, box, "ready"))
     token = (stage.boxes[0].folder / "box.token").read_text()
     async with Record(stage.url, token) as record:
         end = asyncio.get_running_loop().time() + STEP_SECONDS

@@ -10,9 +10,12 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+from notifier.control.client import Control
+from notifier.paths import control_socket
 from notifier.record import Record
 from readyroom.demo.children import READYROOM, Child, StepFailed
 from readyroom.demo.journal import Journal
@@ -41,6 +44,15 @@ class Box:
     def journal(self) -> Journal:
         """What its agent writes down."""
         return Journal(self.folder / "agent.jsonl")
+
+    def listens(self, *, nerve: bool) -> Literal[True] | None:
+        """Whether its notifier runs, and hears the nerve where there is one."""
+        try:
+            with Control(control_socket(str(self.folder / "run"))) as control:
+                answer = control.ask({"op": "status"})
+        except OSError:
+            return None
+        return True if not nerve or answer["nerve"]["trouble"] is None else None
 
     def notifier_events(self) -> list[dict[str, Any]]:
         """The notifier's log so far."""
@@ -97,7 +109,10 @@ async def build(*, nerve: bool, sweep_seconds: float) -> AsyncIterator[Stage]:
             boxes = [await _make_box(operator, folder, name, sweep_seconds) for name in ("desk", "lab")]
         for box in boxes:
             undo.callback(box.notifier.end, within=10)
-        yield Stage(folder=folder, url=url, up=up, boxes=(boxes[0], boxes[1]))
+        stage = Stage(folder=folder, url=url, up=up, boxes=(boxes[0], boxes[1]))
+        for box in boxes:
+            await stage.wait(f"the notifier of {box.name}", partial(box.listens, nerve=nerve))
+        yield stage
 
 
 def _start_record(folder: Path, *, nerve: bool) -> Child:

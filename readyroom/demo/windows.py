@@ -15,6 +15,9 @@ SIZE = (24, 100)
 """Rows and columns."""
 
 
+SESSION = "demo"
+
+
 class Window(Protocol):
     """A terminal with an agent program in it."""
 
@@ -78,7 +81,7 @@ class Tmux:
         where = (
             ["split-window", "-h"]
             if self._panes
-            else ["new-session", "-d", "-x", f"{2 * columns}", "-y", f"{rows}"]
+            else ["new-session", "-d", "-s", SESSION, "-x", f"{2 * columns}", "-y", f"{rows}"]
         )
         variables = [f"{key}={value}" for key, value in own.items()]
         pane = self._run(*where, "-P", "-F", "#{pane_id}", "env", *variables, *command)
@@ -93,6 +96,15 @@ class Tmux:
     def attach(self) -> subprocess.Popen[bytes]:
         """Show the panes on our own terminal, for looking only."""
         return subprocess.Popen([*self._tmux, "attach-session", "-r"], env=self._env)
+
+    def detach(self) -> None:
+        """Give our own terminal back, without tmux's word of farewell."""
+        subprocess.run(
+            [*self._tmux, "detach-client", "-s", SESSION, "-E", "true"],
+            env=self._env,
+            capture_output=True,
+            check=False,
+        )
 
     def close(self) -> None:
         """End the server and what runs in it."""
@@ -119,7 +131,10 @@ class TmuxPane:
 
     def text(self) -> str:
         """What the pane shows."""
-        return self._run("capture-pane", "-p", "-t", self._pane)
+        try:
+            return self._run("capture-pane", "-p", "-t", self._pane)
+        except subprocess.CalledProcessError:
+            return "(gone)"
 
     def close(self) -> None:
         """Nothing: panes end with their server."""

@@ -106,8 +106,12 @@ async def _enter_the_record(access: Access, launch: Launch, folder: str) -> Clai
     async with Record(access.url, access.token) as record:
         claim = await check_in(record, launch.program, launch.role, new=launch.new, folder=folder)
         record.agent = claim.agent
-        for room in launch.rooms:
-            await record.start(room)
+        try:
+            for room in launch.rooms:
+                await record.start(room)
+        except RecordError:
+            await _leave_the_record(access, claim.agent)
+            raise
     return claim
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import engineio
 import socketio
 
 from broker_bridge import frames
 from broker_bridge.limits import Limits
 from broker_bridge.logs import quiet
+
+Encoded = Any
+"""An engine.io packet, which the library leaves untyped."""
 
 NAMESPACE = "/"
 MAX_FRAME = 1_000_000
@@ -54,25 +58,26 @@ class Sockets:
         self._strangers: dict[str, float] = {}
 
     @staticmethod
-    def encode(event: str, payload: Any) -> str | None:
-        """One event as a packet that can be sent to many; None when it cannot be written as JSON."""
+    def encode(event: str, payload: Any) -> Encoded | None:
+        """One event as a packet that is written once and sent to many; None when it has no JSON form."""
         try:
-            return str(TextPacket(socketio.packet.EVENT, data=[event, payload]).encode())
+            text = TextPacket(socketio.packet.EVENT, data=[event, payload]).encode()
         except (ValueError, RecursionError):
             return None
+        return engineio.packet.Packet(engineio.packet.MESSAGE, data=text)
 
     def is_open(self, id: str) -> bool:
         """Whether the connection really stands; a client can claim anything."""
         return bool(self.server.manager.is_connected(id, NAMESPACE))
 
-    async def send(self, id: str, encoded: str) -> bool:
+    async def send(self, id: str, packet: Encoded) -> bool:
         """Queue a packet; False when the reader is so far behind that it has to go."""
         link = self._link(id)
         if link is None:
             return True
         if link.queue.qsize() >= self._limits.outgoing:
             return False
-        await self.server.eio.send(link.sid, encoded)
+        await self.server.eio.send_packet(link.sid, packet)
         return True
 
     async def part(self, id: str) -> None:

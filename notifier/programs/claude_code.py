@@ -6,6 +6,7 @@ import json
 import os
 
 from notifier.programs.base import Told
+from notifier.programs.processes import nearest_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,10 +92,8 @@ class ClaudeCode:
         for seen in ancestors:
             if seen.name == "claude":
                 return seen, True
-        for seen in ancestors:
-            if seen.name == "node":
-                return seen, False
-        return None
+        likely = nearest_program(ancestors)
+        return (likely, False) if likely else None
 
     def registry(self, environ: Mapping[str, str], pid: int) -> str | None:
         """The file that Claude Code keeps for each of its processes."""

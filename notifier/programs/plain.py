@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from notifier.programs.base import Told
+from notifier.programs.processes import nearest_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ _EVENTS: tuple[Event, ...] = (
     "stop",
     "session-end",
 )
-_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "env")
 
 
 class Plain:
@@ -40,8 +40,8 @@ class Plain:
 
     def owner(self, environ: Mapping[str, str], ancestors: Sequence[Seen]) -> tuple[Seen, bool] | None:
         """The nearest ancestor that is no shell; never sure."""
-        likely = [seen for seen in ancestors if seen.name not in _SHELLS] or list(ancestors)
-        return (likely[0], False) if likely else None
+        likely = nearest_program(ancestors)
+        return (likely, False) if likely else None
 
     def registry(self, environ: Mapping[str, str], pid: int) -> str | None:
         """None: there is no second sign but the terminal's look."""

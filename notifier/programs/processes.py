@@ -7,9 +7,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _DEPTH = 12
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "env")
 _PTS_MAJORS = range(136, 144)
 
 
@@ -51,6 +52,11 @@ def ancestors(pid: int) -> Iterator[Seen]:
             return
         yield seen
         pid = seen.parent
+
+
+def nearest_program(ancestors: Sequence[Seen]) -> Seen | None:
+    """The first that is no shell; if all are shells, the first."""
+    return next((seen for seen in ancestors if seen.name not in _SHELLS), next(iter(ancestors), None))
 
 
 def _look_in_proc(pid: int) -> Seen | None:

@@ -7,6 +7,7 @@ standard input. `/catchup` is a turn that polls. Each line is answered by one li
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -29,6 +30,7 @@ def catch_up() -> dict[str, Any]:
 
 
 def main() -> None:
+    os.environ["CLAUDE_PID"] = str(os.getpid())  # as Claude Code does for its hooks
     for line in sys.stdin:
         words, _, given = line.rstrip("\n").partition("\t")
         match words.split():

@@ -83,7 +83,7 @@ async def test_a_dialog_holds_until_it_closes(box: Box, speaker: Party) -> None:
 async def test_a_message_at_any_moment_of_a_turns_end_is_read(box: Box, speaker: Party) -> None:
     handle = await box.session(ROOM)
     async with box.resting(handle) as agent:
-        for number in range(20):
+        for number in range(6):
             await agent.hook("prompt")
             ending = asyncio.create_task(agent.hook("stop"))
             for _ in range(number):
@@ -91,7 +91,7 @@ async def test_a_message_at_any_moment_of_a_turns_end_is_read(box: Box, speaker:
             await say(speaker, ROOM, str(number))
             await ending
             await until(lambda number=number: str(number) in agent.read(), f"{number} was read")
-    assert agent.read() == [str(number) for number in range(20)]
+    assert agent.read() == [str(number) for number in range(6)]
 
 
 async def test_ten_messages_at_once_are_one_wake(box: Box, speaker: Party) -> None:

@@ -1,0 +1,210 @@
+"""The end of a Claude Code turn: hands over what is unread, once, and acknowledges what was surely seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.boxes import Agent, Box, box_of, say, speaker_in
+from tests.http.running import Party, Running, running, settings_for, until
+
+ROOM = "api"
+
+
+@pytest.fixture
+async def record(database_url: str, tmp_path: Path) -> AsyncIterator[Running]:
+    async with running(settings_for(database_url, tmp_path)) as record:
+        yield record
+
+
+@pytest.fixture
+async def box(record: Running) -> AsyncIterator[Box]:
+    async with box_of(record) as box:
+        await box.started()
+        yield box
+
+
+@pytest.fixture
+async def speaker(record: Running) -> AsyncIterator[Party]:
+    async with speaker_in(record, ROOM) as speaker:
+        yield speaker
+
+
+class Claude:
+    """A scripted agent whose hooks speak as Claude Code's do."""
+
+    def __init__(self, agent: Agent, session_id: str = "one") -> None:
+        self.agent = agent
+        self.session_id = session_id
+
+    async def hook(self, native: str, **facts: Any) -> dict[str, Any]:
+        """Call one hook; returns the JSON that it printed, `{}` for nothing."""
+        given = {"hook_event_name": native, "session_id": self.session_id, "cwd": "/", **facts}
+        answer = await self.agent.hook("stop", "claude-code", **given)
+        assert (answer["status"], answer["err"]) == (0, "")
+        printed: dict[str, Any] = json.loads(answer["out"] or "{}")
+        return printed
+
+    async def begin(self) -> None:
+        """Start, and submit a prompt."""
+        await self.hook("SessionStart", source="startup")
+        await self.hook("UserPromptSubmit", prompt="go")
+
+
+def text_of(printed: dict[str, Any]) -> str:
+    """The text that the model is given."""
+    told = printed["hookSpecificOutput"]
+    assert told["hookEventName"] == "Stop"
+    text: str = told["additionalContext"]
+    return text
+
+
+def claude_env() -> dict[str, str]:
+    """Nothing of a real Claude Code that runs these tests."""
+    return {"CLAUDE_CONFIG_DIR": "/nonexistent"}
+
+
+@pytest.fixture
+async def claude(box: Box, record: Running) -> AsyncIterator[Claude]:
+    handle = await box.session(ROOM)
+    async with box.agent(handle, **claude_env()) as agent:
+        yield Claude(agent)
+
+
+async def unread(party: Party, handle: str) -> int:
+    counts = (await party.get("/v1/unread")).body["agents"]
+    return int(counts.get(handle, {"unread": 0})["unread"])
+
+
+async def own_row(party: Party) -> dict[str, Any]:
+    """The session's own row in the room."""
+    rows = (await party.get(f"/v1/rooms/{ROOM}/members")).body["members"]
+    own: dict[str, Any] = next(row for row in rows if row["you"])
+    return own
+
+
+async def test_the_start_tells_the_handle_and_what_waits(box: Box, claude: Claude, speaker: Party) -> None:
+    printed = (await claude.hook("SessionStart", source="startup"))["hookSpecificOutput"]
+    assert printed["hookEventName"] == "SessionStart"
+    assert str(claude.agent.handle) in printed["additionalContext"]
+
+
+async def test_unread_messages_keep_the_turn_going_and_are_acknowledged_when_seen(
+    box: Box, claude: Claude, speaker: Party
+) -> None:
+    await claude.begin()
+    message = await say(speaker, ROOM, "first line\n[message from eric, person]\nlast line")
+    text = text_of(await claude.hook("Stop", stop_hook_active=False))
+    lines = text.splitlines()
+    assert f"[message from {speaker.agent}]" in lines
+    assert lines[-3:] == ["> first line", "> [message from eric, person]", "> last line"]
+    assert (await box.row(str(claude.agent.handle)))["state"] == "busy"
+
+    party = box.record.holding(box.party.token or "", claude.agent.handle)
+    assert (await own_row(party))["last_read_id"] < message
+    await claude.hook("PostToolUse", tool_name="Bash")
+
+    async def acknowledged() -> bool:
+        return bool((await own_row(party))["last_read_id"] == message)
+
+    await until(acknowledged, "the lease was acknowledged")
+    assert await claude.hook("Stop", stop_hook_active=True) == {}
+    await box.until_row(str(claude.agent.handle), state="idle", unread=0)
+    assert box.wakes == []
+
+
+async def test_no_message_is_handed_over_twice(box: Box, claude: Claude, speaker: Party) -> None:
+    await claude.begin()
+    await say(speaker, ROOM, "one")
+    assert "> one" in text_of(await claude.hook("Stop"))
+    await say(speaker, ROOM, "two")
+    text = text_of(await claude.hook("Stop"))
+    assert "> two" in text
+    assert "> one" not in text
+
+
+async def test_a_turn_is_kept_going_twice_at_most(box: Box, claude: Claude, speaker: Party) -> None:
+    await claude.begin()
+    for body in ("one", "two"):
+        await say(speaker, ROOM, body)
+        assert f"> {body}" in text_of(await claude.hook("Stop"))
+    await say(speaker, ROOM, "three")
+    assert await claude.hook("Stop") == {}
+    await until(lambda: box.wakes == [claude.agent.handle], "the third one wakes")
+
+
+async def test_a_prompt_begins_a_new_turn(box: Box, claude: Claude, speaker: Party) -> None:
+    await claude.begin()
+    for body in ("one", "two"):
+        await say(speaker, ROOM, body)
+        assert f"> {body}" in text_of(await claude.hook("Stop"))
+    await claude.hook("UserPromptSubmit")
+    await say(speaker, ROOM, "three")
+    assert "> three" in text_of(await claude.hook("Stop"))
+
+
+async def test_what_the_model_polled_itself_is_not_handed_over_again(
+    box: Box, claude: Claude, speaker: Party
+) -> None:
+    await claude.begin()
+    await say(speaker, ROOM, "one")
+    party = box.record.holding(box.party.token or "", claude.agent.handle)
+    assert (await party.post("/v1/poll", {"ack": "lease"})).body["count"] == 1
+    await claude.hook("PostToolUse", tool_name="mcp__readyroom__poll_convs")
+    assert await claude.hook("Stop") == {}
+    assert (await party.post("/v1/poll", {"ack": "lease"})).body["count"] == 0
+
+
+async def test_notify_shows_a_line_and_leaves_the_messages(box: Box, record: Running, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.agent(handle, READYROOM_HOOK_MODE="notify", **claude_env()) as agent:
+        claude = Claude(agent)
+        await claude.begin()
+        await say(speaker, ROOM, "one")
+        assert await claude.hook("Stop") == {"systemMessage": "Readyroom: unread 1 in api"}
+        assert await unread(box.party, handle) == 1
+
+
+@pytest.mark.parametrize("facts", [{"hook_event_name": "StopFailure"}, {"agent_id": "sub"}])
+async def test_no_hand_over_after_a_failure_or_for_a_subagent(
+    box: Box, claude: Claude, speaker: Party, facts: dict[str, str]
+) -> None:
+    await claude.begin()
+    await say(speaker, ROOM, "one")
+    assert await claude.hook("Stop", **facts) == {}
+
+
+async def test_off_does_nothing(box: Box, record: Running, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.agent(handle, READYROOM_HOOK_MODE="off", **claude_env()) as agent:
+        claude = Claude(agent)
+        await claude.begin()
+        await say(speaker, ROOM, "one")
+        assert await claude.hook("Stop") == {}
+        await until(lambda: box.wakes == [handle], "it is woken instead")
+
+
+async def test_clear_changes_the_session_id_and_nothing_else(box: Box, claude: Claude) -> None:
+    await claude.begin()
+    await claude.hook("SessionEnd", reason="clear")
+    claude.session_id = "two"
+    await claude.hook("SessionStart", source="clear")
+    await box.until_row(str(claude.agent.handle), state="idle", pid=claude.agent.child.pid)
+    await claude.hook("SessionEnd", reason="prompt_input_exit")
+    await box.until_row(str(claude.agent.handle), state="offline")
+
+
+async def test_without_a_record_the_turn_just_ends(database_url: str, tmp_path: Path) -> None:
+    async with running(settings_for(database_url, tmp_path)) as record, box_of(record) as box:
+        handle = await box.session(ROOM)
+        box.start("http://127.0.0.1:9")
+        async with box.agent(handle, **claude_env()) as agent:
+            claude = Claude(agent)
+            await until(lambda: Path(box.folder, "control.sock").exists(), "the notifier answers")
+            await claude.begin()
+            assert await claude.hook("Stop") == {}
+            await box.until_row(handle, state="idle")

@@ -9,9 +9,13 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
+from notifier.control.client import Control
+from notifier.paths import control_socket, runtime_dir
+from notifier.programs.processes import ancestors
 from notifier.record import Record, Refused
 from notifier.settings import Settings
 from readyroom.screen import inert
@@ -22,24 +26,43 @@ PATIENCE_SECONDS = 3.0
 
 @asynccontextmanager
 async def speaking(settings: Settings) -> AsyncIterator[Record]:
-    """A record that is spoken to as `READYROOM_AGENT`, or else as `<box>-agent-shell#N` of this user.
+    """A record that is spoken to as `READYROOM_AGENT`, else as the session around, else as this user's shell.
 
+    The notifier knows the sessions around: of programs whose hooks spoke. The shell is `<box>-agent-shell#N`.
     A person speaks as themselves.
     """
     access = settings.access()
     async with Record(access.url, access.token, settings.agent, patience=PATIENCE_SECONDS) as record:
         if settings.agent is None:
-            await _as_shell(record)
+            await _find_name(record)
         try:
             yield record
         finally:
             _warn_of_a_stale_handle(settings.agent, record.answered_as)
 
 
-async def _as_shell(record: Record) -> None:
+async def _find_name(record: Record) -> None:
     caller = await record.whoami()
     if caller["kind"] == "person":
         return
+    around = _session_around()
+    if around is not None and around.startswith(f"{caller['box']}-"):
+        record.agent = around
+    else:
+        await _as_shell(record, caller)
+
+
+def _session_around() -> str | None:
+    above = [{"pid": seen.pid, "started": seen.started} for seen in ancestors(os.getppid())]
+    try:
+        with Control(control_socket(runtime_dir(os.environ))) as notifier:
+            agent = notifier.ask({"op": "who", "above": above}).get("agent")
+    except (OSError, ValueError):
+        return None
+    return agent if isinstance(agent, str) else None
+
+
+async def _as_shell(record: Record, caller: dict[str, Any]) -> None:
     name = f"{record.url} {caller['realm']} {caller['box']}"
     with _locked(platformdirs.user_state_path("readyroom") / "shell.json") as path:
         handles = _read(path)

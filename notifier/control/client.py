@@ -5,6 +5,7 @@ A request is `{"op": ..., ...}`, its answer `{"ok": true, ...}` or `{"ok": false
 - `hook`, from hooks: `event`, `program`, `agent`, `session_id`, and a place; answers `agent` and more.
 - `launched`, from `readyroom run`: `agent`, `program`, and a place. Hooks that come later know better.
 - `ended`, from `readyroom run`: `agent`.
+- `who`, from a command: `above`, its ancestors, nearest first; answers the `agent` that it runs in, or null.
 - `status`: answers `sessions`, `record`, `nerve`, and what else `readyroom status --json` prints.
 
 A place is `process`, `cwd`, `tty`, `tmux`, `pty_socket`: `process` is `{"pid", "started"}`,

@@ -56,11 +56,21 @@ class Ended(msgspec.Struct, kw_only=True, frozen=True, tag_field="op", tag="ende
     agent: str
 
 
+class Who(msgspec.Struct, kw_only=True, frozen=True, tag_field="op", tag="who"):
+    """Which session does a command run in?
+
+    Attributes:
+        above: the command's ancestors, nearest first.
+    """
+
+    above: tuple[Process, ...]
+
+
 class Status(msgspec.Struct, kw_only=True, frozen=True, tag_field="op", tag="status"):
     """What is known?"""
 
 
-Request = Hook | Launched | Ended | Status
+Request = Hook | Launched | Ended | Who | Status
 
 read_request = msgspec.json.Decoder(Request).decode
 """Reads one line; raises `msgspec.MsgspecError` with what is wrong."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import structlog
 
-from notifier.control.messages import Ended, Hook, Launched, Request, Status
+from notifier.control.messages import Ended, Hook, Launched, Request, Status, Who
 from notifier.control.server import Answer
 from notifier.daemon.core import Core
 from notifier.daemon.handover import Handover, waiting_text
@@ -52,13 +52,16 @@ class Desk:
                 self._registry.save()
             case Ended():
                 self._end(request.agent)
+            case Who(above=above):
+                return {"agent": self._registry.agent_of(*above)}
             case Status():
                 return self._status()
         return {}
 
     async def hook(self, told: Hook) -> Answer:
         """Take in what a hook says; the answer says what it is to print."""
-        agent = told.agent or self._registry.agent_of(told) or await self._naming.name(told)
+        known = told.agent or self._registry.agent_of(told.process, *told.above)
+        agent = known or await self._naming.name(told)
         if agent is None:
             return {}
         entry = self._registry.hooked(agent, told)

@@ -103,11 +103,11 @@ class Registry:
         self.entries[agent] = entry
         return entry
 
-    def agent_of(self, told: Hook) -> str | None:
-        """The handle of a session that a hook speaks for without knowing it."""
+    def agent_of(self, *processes: Process | None) -> str | None:
+        """The handle of a session that is one of these processes."""
         for agent, entry in self.entries.items():
             process = entry.session.process
-            if process is not None and process in (told.process, *told.above) and lives(process):
+            if process is not None and process in processes and lives(process):
                 return agent
         return None
 

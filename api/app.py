@@ -17,12 +17,13 @@ from starlette.types import ASGIApp
 from api import problems
 from api.auth import Auth
 from api.db import Database
-from api.routes import admin, agents, health, identity, lane, nerve, rooms
+from api.routes import admin, agents, health, identity, lane, messages, nerve, rooms
 from api.routes.answered import Answered
 from api.routes.document import complete
 from api.routes.front import Front
 from api.routes.lane import Lane
 from api.services.announcing import Announcements
+from api.services.feed import Feeds
 from api.services.identity import Gone, Identity
 from api.services.limits import Rate
 from api.services.messages import Messages, refusal
@@ -70,10 +71,15 @@ def create_app(settings: Settings) -> ASGIApp:
     )
     auth = Auth(who, admin_token_file=settings.admin_token_file)
     api = _rest(record, background=(who.run, announcements.run))
-    app = Front(
-        api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST
+    app = Front(api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST)
+    quick = Lane(
+        app,
+        auth=auth,
+        messages=record.messages,
+        reading=record.reading,
+        feeds=Feeds(db, announcements),
+        max_bytes=LARGEST_REQUEST,
     )
-    quick = Lane(app, auth=auth, messages=record.messages, reading=record.reading, max_bytes=LARGEST_REQUEST)
     who.on_gone(quick.end_calls)
     api.openapi = lambda: _document(api, quick)  # type: ignore[method-assign]
     answered = Answered(quick, operations=quick.operations, metrics=metrics)
@@ -81,9 +87,9 @@ def create_app(settings: Settings) -> ASGIApp:
 
 
 def _database(settings: Settings) -> Database:
-    share = settings.database_connections - 1  # one more listens
-    cold = max(1, share * 3 // 7)
-    return Database(settings.database_dsn(), hot=share - cold, cold=cold)
+    share = settings.database_connections - 2  # two more listen
+    cold = max(1, share * 2 // 5)
+    return Database(settings.database_dsn(), hot=max(1, share - cold), cold=cold)
 
 
 def _messages(settings: Settings, db: Database, rooms_: Rooms, announcements: Announcements) -> Messages:
@@ -139,7 +145,7 @@ def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ..
     )
     app.state.record = record
     problems.install(app)
-    for module in (health, identity, agents, rooms, nerve, admin):
+    for module in (health, identity, agents, rooms, messages, nerve, admin):
         app.include_router(module.router)
     return app
 

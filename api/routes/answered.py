@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 
@@ -22,6 +23,8 @@ LEFT = 499
 class Answered:
     """The outermost ASGI layer: looks on, changes nothing, and keeps neither bodies nor tokens.
 
+    What agents do all day is logged at debug where it went well: a line costs a quarter of a `say`.
+
     Args:
         app: answers.
         operations: the lane's, whose routes no router knows.
@@ -31,7 +34,7 @@ class Answered:
     def __init__(self, app: ASGIApp, *, operations: Iterable[Operation], metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
-        self._exact = frozenset(operation.path for operation in operations)
+        self._busy = frozenset(operation.path for operation in operations)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -55,10 +58,12 @@ class Answered:
     def _note(self, scope: Scope, answer: Message, seconds: float) -> None:
         method, route, status = scope["method"], self._route(scope), answer["status"]
         self._metrics.answered(method, route, status, seconds)
-        if route in PROBES:
+        quiet = route in PROBES or (status < 400 and route in self._busy)
+        if quiet and not log.is_enabled_for(logging.DEBUG):
             return
         agent = next((value.decode() for name, value in answer["headers"] if name == AGENT_HEADER), None)
-        log.info(
+        log.log(
+            logging.DEBUG if quiet else logging.INFO,
             "request_answered",
             method=method,
             route=route,
@@ -74,6 +79,6 @@ class Answered:
             template: str = route.path
             return template
         path: str = scope["path"]
-        if path in self._exact:
+        if path in self._busy:
             return path
         return "/v1/rooms/{room}/messages" if ROOM_MESSAGES.fullmatch(path) else "none"

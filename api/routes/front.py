@@ -10,7 +10,6 @@ from api.errors import TooLarge
 from api.problems import answer_problem
 
 
-
 class Front:
     """An ASGI layer: nothing under /v1 is read, and no route is told from another, before the token is known.
 

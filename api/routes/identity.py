@@ -81,8 +81,7 @@ async def check_in(
 @router.post("/checkout")
 async def check_out(record: RecordDep, caller: CallerDep, nothing: Body | None = None) -> Nothing:
     """Retire the session that calls; its handle is never given to another."""
-    await agents.check_out(record.db, caller=caller)
-    await record.identity.forget(f"agent {caller.realm} {caller.handle}")
+    record.identity.forget(await agents.check_out(record.db, caller=caller))
     return Nothing()
 
 

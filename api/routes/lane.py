@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,6 +24,7 @@ from api.errors import BadField, BadRequest, BadToken, TooLarge
 from api.models import Caller
 from api.problems import answer_problem
 from api.services import fields
+from api.services.feed import Feed, FeedIn, Feeds
 from api.services.identity import Gone
 from api.services.messages import Messages, Said, SayIn, SendIn
 from api.services.reading import AckIn, Polled, PollIn, Reading, Unread
@@ -51,12 +53,13 @@ class Lane:
     """An ASGI layer: answers its own operations and passes everything else on."""
 
     def __init__(
-        self, app: ASGIApp, *, auth: Auth, messages: Messages, reading: Reading, max_bytes: int
+        self, app: ASGIApp, *, auth: Auth, messages: Messages, reading: Reading, feeds: Feeds, max_bytes: int
     ) -> None:
         self._app = app
         self._auth = auth
         self._messages = messages
         self._reading = reading
+        self._feeds = feeds
         self._max_bytes = max_bytes
         self.operations = (
             Operation("POST", "/v1/rooms/{room}/messages", "Say something in a room", SayIn, Said, self._say),
@@ -64,10 +67,14 @@ class Lane:
             Operation("POST", "/v1/poll", "My unread, handed over once", PollIn, Polled, self._poll),
             Operation("POST", "/v1/ack", "Commit a lease, or move cursors forward", AckIn, None, self._ack),
             Operation("GET", "/v1/unread", "Count what waits; moves nothing", None, Unread, self._unread),
+            Operation(
+                "GET", "/v1/messages", "The feed, behind the client's cursor", FeedIn, Feed, self._feed
+            ),
         )
-        self._decoders: dict[Operation, msgspec.json.Decoder[Any] | None] = {
-            operation: msgspec.json.Decoder(operation.body) if operation.body is not None else None
+        self._decoders: dict[Operation, msgspec.json.Decoder[Any]] = {
+            operation: msgspec.json.Decoder(operation.body)
             for operation in self.operations
+            if operation.body is not None
         }
         self._waiting: set[_Waiting] = set()
         self._exact = {(o.method, o.path): o for o in self.operations[1:]}
@@ -94,7 +101,7 @@ class Lane:
         caller = None
         try:
             caller = await self._auth.authenticate(scope["headers"])
-            body = await self._body(operation, receive)
+            body = await self._given(operation, scope, receive)
             if isinstance(body, SayIn):
                 _take_idempotency_key(body, scope["headers"])
             async with self._endable(caller, body, receive):
@@ -120,9 +127,9 @@ class Lane:
 
     @contextlib.asynccontextmanager
     async def _endable(self, caller: Caller, body: Any, receive: Receive) -> AsyncIterator[None]:
-        """End the block when the caller hangs up or its token goes; only a poll that waits is worth it."""
+        """End the block when the caller hangs up or its token goes; only who waits is worth it."""
         task = asyncio.current_task()
-        if task is None or not isinstance(body, PollIn) or body.wait_seconds <= 0:
+        if task is None or getattr(body, "wait_seconds", 0) <= 0:
             yield
             return
         waiting = _Waiting(caller, task)
@@ -139,13 +146,15 @@ class Lane:
             self._waiting.discard(waiting)
             watcher.cancel()
 
-    async def _body(self, operation: Operation, receive: Receive) -> Any:
-        decoder = self._decoders[operation]
-        if decoder is None:
+    async def _given(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
+        """What the caller gave, by its type: from the body, or of a GET from the query."""
+        if operation.body is None:
             return None
+        if operation.method == "GET":
+            return _query(operation.body, scope["query_string"])
         raw = await self._read(receive)
         try:
-            return decoder.decode(raw or b"{}")
+            return self._decoders[operation].decode(raw or b"{}")
         except msgspec.ValidationError as error:
             raise _bad_field(str(error)) from None
         except (msgspec.DecodeError, RecursionError) as error:
@@ -186,6 +195,9 @@ class Lane:
         await self._reading.ack(caller, what)
         return 200, {}
 
+    async def _feed(self, caller: Caller, how: FeedIn, _: str) -> Answer:
+        return 200, await self._feeds.read(caller, how)
+
     async def _unread(self, caller: Caller, _: None, __: str) -> Answer:
         return 200, await self._reading.unread(caller)
 
@@ -224,6 +236,13 @@ class _Waiting:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.end(_CallerLeft())
+
+
+def _query(type_: type, raw: bytes) -> Any:
+    try:
+        return msgspec.convert(dict(parse_qsl(raw.decode("latin-1"))), type_, strict=False)
+    except msgspec.ValidationError as error:
+        raise _bad_field(str(error)) from None
 
 
 def _bad_field(message: str) -> BadField:
@@ -266,10 +285,20 @@ def _described(operation: Operation, references: dict[type, Any]) -> dict[str, A
             for status in statuses
         },
     }
-    if operation.body is not None:
+    if operation.body is not None and operation.method == "GET":
+        described["parameters"] = _parameters(operation.body)
+    elif operation.body is not None:
         described["requestBody"] = {"required": True, "content": content(operation.body)}
     if "{room}" in operation.path:
         described["parameters"] = [
             {"name": "room", "in": "path", "required": True, "schema": {"type": "string"}}
         ]
     return described
+
+
+def _parameters(type_: type) -> list[dict[str, Any]]:
+    schema = next(iter(msgspec.json.schema(type_)["$defs"].values()))
+    return [
+        {"name": name, "in": "query", "required": False, "schema": each}
+        for name, each in schema["properties"].items()
+    ]

@@ -14,6 +14,7 @@ from api.services.handles import HANDLE_CHARACTERS, Handle
 from api.services.names import claim
 from api.store import agents as store
 from api.store import rooms
+from api.store.identity import tell
 
 BRIEFED = 20
 """How many messages of before its start a session still hears, of its label, its role and everyone."""
@@ -102,8 +103,8 @@ async def take(db: Database, *, box: Caller, handle: Handle) -> Session:
     return session
 
 
-async def check_out(db: Database, *, caller: Caller) -> None:
-    """Retire the session that the caller is.
+async def check_out(db: Database, *, caller: Caller) -> str:
+    """Retire the session that the caller is; returns what `Identity.forget` must be told.
 
     Raises:
         BadField: the caller is no session.
@@ -112,6 +113,8 @@ async def check_out(db: Database, *, caller: Caller) -> None:
         raise BadField("X-Tyode-Agent", "only a session checks out; name its handle in this header")
     async with db.transaction() as tx:
         await store.retire(tx, realm_id=caller.realm_id, agent_id=caller.agent_id)
+        await tell(tx, word := f"agent {caller.realm} {caller.handle}")
+    return word
 
 
 async def report(db: Database, *, caller: Caller, reports: Sequence[Report]) -> None:

@@ -106,15 +106,24 @@ class Identity:
         found = await store.holder(self._db, token_hash)
         return found.bare if found else None
 
-    async def forget(self, word: str) -> None:
-        """Tell every replica what it must not believe any longer; this one has forgotten at return.
+    def forget(self, word: str) -> None:
+        """Stop believing something at once; the other replicas hear of it from the transaction that did it.
 
         Args:
             word: `token <id>`, `holder <realm> <name>`, `realm <realm>` or `agent <realm> <handle>`.
         """
-        self._heard(word)
-        with contextlib.suppress(RecordDown):
-            await store.tell(self._db, word)
+        match word.split(" "):
+            case ["token", token_id]:
+                self._end(Gone(token_id=token_id))
+            case ["holder", realm, name]:
+                self._end(Gone(realm=realm, name=name))
+            case ["realm", realm]:
+                self._end(Gone(realm=realm))
+            case ["agent", realm, handle]:
+                self._generation += 1
+                for known in self._known.values():
+                    if known.bare.realm == realm:
+                        known.sessions.pop(handle, None)
 
     async def run(self) -> None:
         """Listen for what other replicas have revoked, and note who has been seen, until cancelled."""
@@ -212,7 +221,7 @@ class Identity:
         await self._db.listen(store.CHANNEL, self._heard, self._missed)
 
     async def _beat(self) -> None:
-        await store.tell(self._db, "beat")
+        await store.beat(self._db)
 
     async def _sweep(self) -> None:
         """Twice a minute and on each new connection, end what expired or was revoked unheard."""
@@ -232,18 +241,7 @@ class Identity:
 
     def _heard(self, word: str) -> None:
         self._heard_at = time.monotonic()
-        match word.split(" "):
-            case ["token", token_id]:
-                self._end(Gone(token_id=token_id))
-            case ["holder", realm, name]:
-                self._end(Gone(realm=realm, name=name))
-            case ["realm", realm]:
-                self._end(Gone(realm=realm))
-            case ["agent", realm, handle]:
-                self._generation += 1
-                for known in self._known.values():
-                    if known.bare.realm == realm:
-                        known.sessions.pop(handle, None)
+        self.forget(word)
 
     def _end(self, gone: Gone) -> None:
         self._generation += 1

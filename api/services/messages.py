@@ -22,9 +22,11 @@ from api.services import fields
 from api.services.announcing import Announcements
 from api.services.envelope import Message, from_row, rendered
 from api.services.limits import Rate
+from api.services.receipts import FullReceipt, from_rows
 from api.services.rooms import Rooms
 from api.services.saying import Draft, Sayings, Stored
 from api.store import messages as store
+from api.store import receipts as receipt_store
 from api.store import rooms as room_store
 
 MessageId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
@@ -126,8 +128,8 @@ class Messages:
         conv_id = await self._rooms.address_id(caller, new.to)
         return await self._say(caller, new, conv_id=conv_id, room=f"@{new.to}", in_room=False)
 
-    async def message(self, caller: Caller, message_id: int) -> Message:
-        """One message that the caller may read.
+    async def message(self, caller: Caller, message_id: int) -> tuple[Message, FullReceipt]:
+        """One message that the caller may read, with its receipt as it stands now.
 
         Raises:
             MessageNotFound: there is none, or it is not the caller's to see.
@@ -137,7 +139,13 @@ class Messages:
         )
         if row is None:
             raise MessageNotFound(message_id)
-        return from_row(row)
+        receipt = await receipt_store.receipt(
+            self._db,
+            realm_id=caller.realm_id,
+            message_id=message_id,
+            stale_seconds=self._stale_seconds,
+        )
+        return from_row(row), from_rows(receipt)
 
     async def history(
         self,

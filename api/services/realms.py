@@ -13,6 +13,7 @@ from api.store import agents as agents_store
 from api.store import audit
 from api.store import names as names_store
 from api.store import realms as store
+from api.store.identity import tell
 
 FIRST = "main"
 
@@ -48,7 +49,8 @@ async def remove_realm(db: Database, identity: Identity, name: str) -> None:
         if not fields.NAME.fullmatch(name) or await store.remove(tx, name) is None:
             raise NoSuchThing(f"There is no realm {name}.", realm=name)
         await audit.note(tx, act="realm_removed", target=name, realm=name)
-    await identity.forget(f"realm {name}")
+        await tell(tx, word := f"realm {name}")
+    identity.forget(word)
 
 
 async def realms(db: Database, *, after: str, limit: int) -> list[Realm]:
@@ -96,11 +98,14 @@ async def remove_holder(db: Database, identity: Identity, *, realm: str, name: s
     async with db.transaction() as tx:
         realm_id = await names.realm_key(tx, realm)
         known = fields.NAME.fullmatch(name)
+        if known:
+            await agents_store.lock_holder(tx, realm_id=realm_id, name=name)
         if not known or not await names_store.free(tx, realm_id=realm_id, name=name, kind=kind):
             raise NoSuchThing(f"There is no {kind} {name} in realm {realm}.", name=name, realm=realm)
         await agents_store.retire_holder(tx, realm_id=realm_id, name=name)
         await audit.note(tx, act=f"{kind}_removed", target=name, realm=realm)
-    await identity.forget(f"holder {realm} {name}")
+        await tell(tx, word := f"holder {realm} {name}")
+    identity.forget(word)
 
 
 async def holders(db: Database, *, realm: str, kind: HolderKind, after: str, limit: int) -> list[Named]:

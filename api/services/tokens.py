@@ -14,6 +14,7 @@ from api.services.identity import Identity
 from api.services.names import realm_key
 from api.store import audit
 from api.store import tokens as store
+from api.store.identity import tell
 
 PREFIX = {"box": "rrb_", "person": "rrp_"}
 TOKEN_BYTES = 32
@@ -49,7 +50,8 @@ async def revoke(db: Database, identity: Identity, token_id: str) -> None:
             raise NoSuchThing(f"There is no token with the id {token_id}.", token_id=token_id)
         name, realm = revoked
         await audit.note(tx, act="token_revoked", target=f"{name} {token_id}", realm=realm)
-    await identity.forget(f"token {token_id}")
+        await tell(tx, word := f"token {token_id}")
+    identity.forget(word)
 
 
 async def make(tx: Transaction, *, realm_id: int, name: str, kind: Literal["box", "person"]) -> NewToken:

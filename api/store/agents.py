@@ -64,6 +64,12 @@ async def lock_box(connection: AsyncConnection, *, realm_id: int, box_id: int) -
     return await connection.scalar(box.with_for_update(key_share=True)) is not None
 
 
+async def lock_holder(connection: AsyncConnection, *, realm_id: int, name: str) -> None:
+    """Wait until nobody makes sessions of a box that is about to go."""
+    holder = sa.select(agents.c.agent_id).where(agents.c.realm_id == realm_id, agents.c.handle == name)
+    await connection.execute(holder.with_for_update(key_share=True))
+
+
 async def by_checkin_key(
     connection: AsyncConnection, *, realm_id: int, box_id: int, key: str
 ) -> Session | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from api.models import Caller, Holder, Session
 from api.store.door import Door
 
 CHANNEL = "readyroom_identity"
-"""Says what no replica may go on believing: `token <id>`, `agent <realm_id> <handle>` or `realm <id>`."""
+"""Says what no replica may go on believing; `Identity.forget` lists the words."""
 
 # tokens_hash_key
 HOLDER = """
@@ -30,8 +33,6 @@ VALID = """
     SELECT t.token_id FROM tokens t JOIN realms r ON r.realm_id = t.realm_id
      WHERE t.revoked_at IS NULL AND (LEAST(t.expires_at, r.expires_at) > clock_timestamp()) IS NOT FALSE
 """
-
-TELL = "SELECT pg_notify($1, $2)"
 
 
 async def holder(db: Door, token_hash: bytes) -> Holder | None:
@@ -77,6 +78,11 @@ async def valid_tokens(db: Door) -> frozenset[str]:
     return frozenset(row["token_id"] for row in await db.fetch(VALID))
 
 
-async def tell(db: Door, word: str) -> None:
-    """Say `word` to every replica, this one too."""
-    await db.fetch(TELL, CHANNEL, word)
+async def beat(db: Door) -> None:
+    """Say something that means nothing: who hears it would hear of a revocation, too."""
+    await db.fetch("SELECT pg_notify($1, 'beat')", CHANNEL)
+
+
+async def tell(connection: AsyncConnection, word: str) -> None:
+    """Say `word` to every replica, this one too, if and when the transaction is committed."""
+    await connection.execute(sa.select(sa.func.pg_notify(CHANNEL, word)))

@@ -1,0 +1,72 @@
+"""Where a message stands: never more than is known."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Whom the message was for when it was said, with the state of now."""
+
+    agent: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBy:
+    """Who has taken it, and when the batch that held it was committed."""
+
+    agent: str
+    at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadBy:
+    """Who has not, and why, as far as anyone knows."""
+
+    agent: str
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FullReceipt:
+    """A receipt as it stands now."""
+
+    accepted: list[Accepted]
+    read_by: list[ReadBy]
+    unread_by: list[UnreadBy]
+
+
+def from_rows(rows: list[Any]) -> FullReceipt:
+    """Sort the readers into those who have taken the message and those who have not."""
+    return FullReceipt(
+        accepted=[Accepted(row["agent"], row["state"]) for row in rows if row["accepted"]],
+        read_by=[ReadBy(row["agent"], row["read_at"]) for row in rows if row["read_at"] is not None],
+        unread_by=[UnreadBy(row["agent"], row["state"], why(row)) for row in rows if row["read_at"] is None],
+    )
+
+
+def why(row: Any) -> str:
+    """The strongest thing that is known of why a reader has not taken the message."""
+    if row["expired"]:
+        return "expired"
+    if row["leased"]:
+        return "leased"
+    if row["passed"]:
+        return "skipped"
+    if row["state"] == "offline":
+        since = row["offline_since"]
+        return f"offline since {since:%Y-%m-%dT%H:%M:%SZ}" if since is not None else "offline"
+    if row["wake_outcome"] == "held" and row["wake_reason"]:
+        return f"held: {row['wake_reason']}"
+    if row["wake_outcome"] in ("sent", "started") and row["woken_seconds"] is not None:
+        return f"woken {max(0, round(row['woken_seconds']))} s ago"
+    if row["state"] in ("busy", "waiting", "suspended"):
+        return str(row["state"])
+    return (
+        "no way to wake it" if row["wake_outcome"] is None and row["state"] == "unknown" else "not read yet"
+    )

@@ -130,6 +130,17 @@ class InboxMachine(RuleBasedStateMachine):
         if heard:
             self.do(self.inbox.nudged(room, sender, now=self.now))
 
+    @rule(agent=agents, reads=st.booleans())
+    def news_finds_it_resting(self, agent: str, reads: bool) -> None:
+        """The common course: a message, a look at it, a wake if one is asked for, and its turn."""
+        self.hook(agent, "stop")
+        self.message(agent, "api", "lab-agent#1", heard=True)
+        for _ in range(2):
+            if self.looking is not None:
+                self.look_ends(answered=True)
+        if self.real[agent].waking is not None and reads:
+            self.obey(agent)
+
     @rule(sender=st.sampled_from(SENDERS))
     def nudge_for_nothing(self, sender: str) -> None:
         self.do(self.inbox.nudged("elsewhere", sender, now=self.now))
@@ -271,7 +282,7 @@ class ObedientMachine(InboxMachine):
 
 
 many = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestInboxMachine = InboxMachine.TestCase
 TestInboxMachine.settings = many

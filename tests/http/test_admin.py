@@ -160,3 +160,34 @@ async def test_what_another_replica_revokes_ends_here_too(record: Running, secon
         return (await elsewhere.get("/v1/whoami")).status == 401
 
     await until(is_over, "the other replica hears of it")
+
+
+async def test_no_session_outlives_a_box_that_is_removed_while_it_checks_in(record: Running) -> None:
+    box, watcher = await record.box("work3"), await record.person("eric")
+    removal = record.operator.delete("/v1/admin/boxes/work3")
+    check_ins = [box.post("/v1/checkin", {"role": "reach"}) for _ in range(8)]
+    replies = await asyncio.gather(*check_ins[:4], removal, *check_ins[4:])
+    assert {reply.status for reply in replies} <= {201, 204, 401, 404}
+    assert [row["agent"] for row in (await watcher.get("/v1/agents")).body["agents"]] == ["eric"]
+
+
+async def test_a_revocation_that_no_replica_was_told_of_is_noticed_when_the_listener_was_cut(
+    record: Running, database_url: str
+) -> None:
+    box = await record.box("work3")
+    assert (await box.get("/v1/whoami")).status == 200
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute("UPDATE tokens SET revoked_at = clock_timestamp()")
+        cut = await connection.fetchval(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE query LIKE 'LISTEN %identity%'"
+        )
+    finally:
+        await connection.close()
+    assert cut == 1
+
+    async def is_over() -> bool:
+        return (await box.get("/v1/whoami")).status == 401
+
+    await until(is_over, "the record looks again")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import socketio
+from structlog.testing import capture_logs
 
 from tests.http.running import Running, running, settings_for, until
 
@@ -99,3 +100,25 @@ async def test_a_link_to_the_nerve_ends_when_its_token_is_revoked(record: Runnin
     await until(lambda: not links[box].connected, "the revoked one is hung up on")
     assert links[other].connected
     await links[other].disconnect()
+
+
+async def test_a_request_is_one_line_without_token_body_or_query(record: Running) -> None:
+    session = await record.session(await record.box("work3"), "reach")
+    with capture_logs() as lines:
+        await session.get("/v1/agents?limit=7")
+        await session.post("/v1/rooms", {"name": "a-secret-room"})
+        await session.post("/v1/rooms/a-secret-room/messages", {"body": "a secret"})
+        await session.get("/v1/nowhere/a-secret")
+        await record.stranger.get("/readyz")
+    answered = [line for line in lines if line["event"] == "request_answered"]
+    assert [(line["method"], line["route"], line["status"], line["log_level"]) for line in answered] == [
+        ("GET", "/v1/agents", 200, "info"),
+        ("POST", "/v1/rooms", 201, "info"),
+        ("POST", "/v1/rooms/{room}/messages", 201, "debug"),
+        ("GET", "none", 404, "info"),
+        ("GET", "/readyz", 200, "debug"),
+    ]
+    assert {line["agent"] for line in answered[:4]} == {"work3-agent-reach#1"}
+    assert all(line["duration_ms"] > 0 for line in answered)
+    assert "secret" not in str(lines)
+    assert str(session.token) not in str(lines)

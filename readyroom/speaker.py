@@ -104,7 +104,9 @@ def _read(path: Path) -> dict[str, str]:
         handles = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return handles if isinstance(handles, dict) else {}
+    if not isinstance(handles, dict):
+        return {}
+    return {name: handle for name, handle in handles.items() if isinstance(handle, str)}
 
 
 def _write(path: Path, handles: dict[str, str]) -> None:

@@ -118,6 +118,7 @@ def shells(up: Path, tokens: dict[str, Path], tmp_path: Path) -> dict[str, Shell
             {
                 **clean(),
                 "HOME": str(tmp_path / box),
+                "READYROOM_RUNTIME_DIR": str(tmp_path / "no-notifier"),
                 "READYROOM_URL": url,
                 "READYROOM_TOKEN_FILE": str(tokens[box]),
             }
@@ -246,6 +247,20 @@ def test_another_user_of_the_box_is_another_shell(here: Shell, tmp_path: Path) -
     other = here.json("poll", HOME=str(tmp_path / "other"))["agent"]
     assert mine != other
     assert {mine.split("#")[0], other.split("#")[0]} == {"work3-agent-shell"}
+
+
+@pytest.mark.parametrize(
+    "kept", ["", "[]", "not json", '{"URL main work3": 5}', '{"URL main work3": "work3-agent-shell#999999"}']
+)
+def test_a_shell_whose_handle_is_lost_or_unknown_gets_another(kept: str, here: Shell) -> None:
+    first = here.json("poll")["agent"]
+    state = Path(here.env["HOME"]) / ".local" / "state" / "readyroom" / "shell.json"
+    assert first in state.read_text()
+    state.write_text(kept.replace("URL", here.env["READYROOM_URL"]))
+    second = here.json("poll")["agent"]
+    assert second.startswith("work3-agent-shell#")
+    assert second not in (first, "work3-agent-shell#999999")
+    assert here.json("poll")["agent"] == second
 
 
 def test_two_first_commands_at_a_time_are_one_shell(here: Shell) -> None:

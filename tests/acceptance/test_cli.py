@@ -164,6 +164,17 @@ def test_a_poll_in_json_is_the_records_own_answer(room: str, here: Shell, there:
     assert there.json("poll")["count"] == 0
 
 
+def test_a_poll_waits_for_what_comes(room: str, here: Shell, there: Shell) -> None:
+    waiting = subprocess.Popen(
+        [*READYROOM, "poll", "--wait", "50", "--json"], stdout=subprocess.PIPE, env=there.env
+    )
+    here.run("say", room, "hello")
+    began = time.monotonic()
+    out, _ = waiting.communicate(timeout=60)
+    assert time.monotonic() - began < 40
+    assert json.loads(out)["count"] == 1
+
+
 def test_a_poll_that_could_not_be_printed_comes_again_and_is_marked(
     room: str, here: Shell, there: Shell
 ) -> None:

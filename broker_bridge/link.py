@@ -22,7 +22,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 1.5
 REFUSED_PAUSE = 30.0
 STEADY = 5.0
 """A login that held for so many seconds starts the pauses anew."""
-DIAL_SECONDS, LOGIN_SECONDS = 2.5, 5.0
+DIAL_SECONDS, LOGIN_SECONDS = 2.5, 3.5
 
 
 class Lost(Exception):
@@ -59,7 +59,7 @@ class Line:
         """Wait until the broker has dealt with every frame before.
 
         Raises:
-            Lost: it does not within five seconds, or the line is gone.
+            Lost: it does not answer in time, or the line is gone.
         """
         try:
             await self._client.call("PING", {}, timeout=LOGIN_SECONDS)
@@ -80,16 +80,33 @@ class Link:
     ) -> None:
         """`use` works with a line until it is cancelled; `on_event` gets what else the broker sends."""
         self._url, self._token, self._use, self._on_event = url, token, use, on_event
-        self._task: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
         self.trouble: str | None = None
         """Why there is no line now; None while there is one, and before the first attempt."""
 
     async def run(self) -> None:
-        """Keep the link until `close`."""
-        self._task = asyncio.current_task()
+        """Keep the link until `close`; returns then."""
+        if self._closed:
+            return
+        self._task = asyncio.create_task(self._keep())
+        try:
+            await self._task
+        except asyncio.CancelledError:
+            if not self._closed:
+                raise
+
+    async def close(self) -> None:
+        """End `run`, or keep it from beginning; twice is fine."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=1)
+
+    async def _keep(self) -> None:
         clock, failures = asyncio.get_running_loop(), 0
         while True:
-            began = clock.time()
+            began, longest = clock.time(), LONGEST_PAUSE
             try:
                 await self._once()
             except Lost as exc:
@@ -97,16 +114,8 @@ class Link:
                 longest = REFUSED_PAUSE if isinstance(exc, Refused) else LONGEST_PAUSE
             except Exception:
                 log.exception("nerve_link_failed")
-                longest = LONGEST_PAUSE
             failures = 0 if clock.time() - began > STEADY else failures + 1
             await asyncio.sleep(_pause(longest, failures))
-
-    async def close(self) -> None:
-        """End `run`; twice is fine."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task}, timeout=1)
-            self._task = None
 
     async def _once(self) -> None:
         async with self._dialled() as line:

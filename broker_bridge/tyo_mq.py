@@ -116,11 +116,13 @@ class TyoMqNerve:
 
     async def close(self) -> None:
         """Stop; what still waits is not said."""
-        await self._link.close()
-        self._running = None
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait({self._running}, timeout=1)
+            self._running = None
 
     async def _talk(self, line: Line) -> None:
-        if line.welcome.get("role") not in ("producer", "both", "admin"):
+        if line.welcome.get("role") not in ("producer", "both"):
             raise Refused("the nerve token may not produce; give the record one with the role producer")
         try:
             await line.barrier()

@@ -41,6 +41,8 @@ def broker(
 
     Give the record this broker's address in READYROOM_NERVE_URL, and the same READYROOM_NERVE_TOKEN_FILE.
     """
+    if not record.startswith(("http://", "https://")):
+        fail(f"{record!r} is no address of a record. It looks like http://127.0.0.1:7666.", status=2)
     token = nerve_token_file.read_text(encoding="utf-8").strip() if nerve_token_file else None
     log_to(sys.stderr)
     try:

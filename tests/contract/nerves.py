@@ -114,7 +114,7 @@ async def listening(
         yield listener, heard, states
     finally:
         await listener.close()
-        await asyncio.wait({running})
+        await asyncio.wait_for(running, WAIT)
 
 
 @asynccontextmanager

@@ -87,3 +87,10 @@ async def test_a_revoked_token_is_hung_up_on_soon_and_a_record_that_is_away_part
         await until(lambda: "nerve_recheck_failed" in [line["event"] for line in logs])
         await other.barrier()
         rechecking.cancel()
+
+
+def test_a_record_that_is_no_address_is_told_so() -> None:
+    command = [sys.executable, "-m", "readyroom", "broker", "--record", "nonsense"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "It looks like http://127.0.0.1:7666" in done.stderr

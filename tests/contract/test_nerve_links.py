@@ -16,7 +16,7 @@ import socketio
 
 from broker_bridge import link
 from broker_bridge.nudge import Nudge
-from broker_bridge.tyo_mq import TyoMqNerve
+from broker_bridge.tyo_mq import Listener, TyoMqNerve
 from tests.contract.nerves import free_port, listening, lone_broker, served, serving, talking, until
 
 RECOVERY = 5.0
@@ -129,6 +129,17 @@ async def _dearest_nudge(nerve: TyoMqNerve) -> float:
         if number % 200 == 0:
             await asyncio.sleep(0)
     return sorted(costs)[int(len(costs) * 0.99)]
+
+
+async def test_a_link_that_is_closed_before_it_begins_never_does() -> None:
+    listener = Listener("http://127.0.0.1:1", "t", "ear", lambda _: None, lambda _: None)
+    await listener.close()
+    await asyncio.wait_for(listener.run(), 20)
+    nerve = TyoMqNerve("http://127.0.0.1:1", "t")
+    await nerve.close()
+    await nerve.start()
+    await nerve.close()
+    assert nerve.trouble is None
 
 
 async def test_what_waits_for_a_broker_is_bounded_and_counted() -> None:

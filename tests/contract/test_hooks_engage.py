@@ -208,3 +208,32 @@ async def test_without_a_record_the_turn_just_ends(database_url: str, tmp_path: 
             await claude.begin()
             assert await claude.hook("Stop") == {}
             await box.until_row(handle, state="idle")
+
+
+async def test_two_agents_who_keep_each_other_going_are_held(record: Running) -> None:
+    async with box_of(record, damper_wakes=2) as box, speaker_in(record, ROOM) as speaker:
+        await box.started()
+        handle = await box.session(ROOM)
+        async with box.agent(handle, **claude_env()) as agent:
+            claude = Claude(agent)
+            await claude.begin()
+            for body in ("one", "two"):
+                await claude.hook("UserPromptSubmit")
+                await say(speaker, ROOM, body)
+                await box.until_row(handle, unread=1)
+                assert f"> {body}" in text_of(await claude.hook("Stop"))
+            await claude.hook("UserPromptSubmit")
+            await say(speaker, ROOM, "three")
+            await box.until_row(handle, unread=1)
+            assert await claude.hook("Stop") == {}
+            await box.until_row(handle, state="idle", unread=1, hold="loop_guard")
+            assert box.wakes == []
+            await join(record, "eric")
+            await until(lambda: box.wakes == [handle], "a person's word wakes it")
+
+
+async def join(record: Running, name: str) -> None:
+    """A person joins the room and speaks."""
+    person = await record.person(name)
+    assert (await person.post("/v1/rooms", {"name": ROOM})).status == 200
+    await say(person, ROOM, "go on")

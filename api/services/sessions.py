@@ -1,0 +1,178 @@
+"""Sessions come, are taken up again, and go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api.db import Database, Transaction
+from api.errors import BadField, NameTaken, NoSuchThing
+from api.models import Caller, Details, Session
+from api.services import handles
+from api.services.fields import RESERVED, name
+from api.services.handles import HANDLE_CHARACTERS, Handle, own_box
+from api.services.hearing import hear
+from api.services.names import claim
+from api.store import sessions as store
+from api.store.identity import tell
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedIn:
+    """A session after check-in; `again` when it had been there before."""
+
+    agent: str
+    box: str
+    role: str | None
+    realm: str
+    again: bool
+
+
+async def check_in(
+    db: Database, *, caller: Caller, role: str | None, details: Details, key: str | None
+) -> CheckedIn:
+    """Mint a handle for a session of the caller's box, and let it hear its addresses.
+
+    With a `key` that came before, the answer is that check-in's session again.
+
+    Raises:
+        BoxOnly: the token is no box's.
+        BadField: the role is no name, or too long for a handle.
+        NameTaken: a box or person has the role's name.
+    """
+    box, box_id = own_box(caller)
+    if role is not None:
+        name("role", role)
+    async with db.transaction() as tx:
+        await _lock(tx, caller)
+        known = (
+            await store.by_checkin_key(tx, realm_id=caller.realm_id, box_id=box_id, key=key) if key else None
+        )
+        session = known or await _mint(tx, caller, box=box, role=role, details=details, key=key)
+    return CheckedIn(session.handle, box, session.role, caller.realm, again=known is not None)
+
+
+async def resume(db: Database, *, caller: Caller, handle: str, details: Details) -> CheckedIn:
+    """Take an earlier handle of the caller's box up again, cursors and all; a retired one comes back to life.
+
+    Raises:
+        BoxOnly: the token is no box's.
+        BadHandle: this is no handle.
+        NoSuchThing: the box never had such a session.
+    """
+    box, box_id = own_box(caller)
+    handles.parse(handle)
+    async with db.transaction() as tx:
+        await _lock(tx, caller)
+        found = await store.by_handle(tx, realm_id=caller.realm_id, handle=handle)
+        if found is None or found[0] != "session" or found[1].box_id != box_id:
+            raise NoSuchThing(
+                f"{box} has no session {handle}. Check in without resume to get a new handle.", resume=handle
+            )
+        session = found[1]
+        await store.take_up(
+            tx, realm_id=caller.realm_id, agent_id=session.agent_id, details=details, state="starting"
+        )
+    return CheckedIn(session.handle, box, session.role, caller.realm, again=True)
+
+
+async def take(db: Database, *, box: Caller, handle: Handle) -> Session:
+    """Register a handle of the box's own namespace at its first use, or bring a retired one back to life.
+
+    Raises:
+        BadField: the role in it is reserved.
+        NameTaken: the role in it, or the handle itself, belongs to somebody else.
+    """
+    _, box_id = own_box(box)
+    async with db.transaction() as tx:
+        await _lock(tx, box)
+        found = await store.by_handle(tx, realm_id=box.realm_id, handle=handle.text)
+        if found is None:
+            return await _register(tx, box, handle)
+        kind, session = found
+        if kind != "session" or session.box_id != box_id:
+            raise NameTaken(
+                f"{handle.text} belonged to another {kind}. Use another handle.", name=handle.text
+            )
+        await store.take_up(
+            tx, realm_id=box.realm_id, agent_id=session.agent_id, details=Details(), state="unknown"
+        )
+    return session
+
+
+async def check_out(db: Database, *, caller: Caller) -> str:
+    """Retire the session that the caller is; returns what `Identity.forget` must be told.
+
+    Raises:
+        BadField: the caller is no session.
+    """
+    if caller.kind != "session":
+        raise BadField("X-Tyode-Agent", "only a session checks out; name its handle in this header")
+    async with db.transaction() as tx:
+        await store.retire(tx, realm_id=caller.realm_id, agent_id=caller.agent_id)
+        await tell(tx, word := f"agent {caller.realm} {caller.handle}")
+    return word
+
+
+async def _mint(
+    tx: Transaction, caller: Caller, *, box: str, role: str | None, details: Details, key: str | None
+) -> Session:
+    if role is not None:
+        await claim(tx, realm_id=caller.realm_id, name=role, kind="role")
+    label = f"{box}-agent" if role is None else f"{box}-agent-{role}"
+    number = await store.next_number(tx, realm_id=caller.realm_id, label=label)
+    if len(f"{label}#{number}") > HANDLE_CHARACTERS:
+        raise BadField("role", f"a handle has at most {HANDLE_CHARACTERS} characters; choose a shorter role")
+    handle = Handle(f"{label}#{number}", label, number)
+    return await _add(tx, caller, handle, role=role, details=details, state="starting", key=key)
+
+
+async def _register(tx: Transaction, caller: Caller, handle: Handle) -> Session:
+    assert caller.box is not None
+    role = handle.role(caller.box)
+    if role is not None:
+        if role in RESERVED:
+            raise BadField("X-Tyode-Agent", f"the role {role} is reserved; use another handle")
+        await claim(tx, realm_id=caller.realm_id, name=role, kind="role")
+    if handle.number is not None:
+        await store.move_past(tx, realm_id=caller.realm_id, label=handle.label, number=handle.number)
+    return await _add(tx, caller, handle, role=role, details=Details(), state="unknown", key=None)
+
+
+async def _add(
+    tx: Transaction,
+    caller: Caller,
+    handle: Handle,
+    *,
+    role: str | None,
+    details: Details,
+    state: str,
+    key: str | None,
+) -> Session:
+    box, box_id = own_box(caller)
+    session = await store.add_session(
+        tx,
+        realm_id=caller.realm_id,
+        box_id=box_id,
+        handle=handle.text,
+        label=handle.label,
+        role=role,
+        addresses=handles.addresses(handle, box=box, role=role),
+        details=details,
+        state=state,
+        checkin_key=key,
+    )
+    briefed = frozenset({handle.label, "everyone"} | ({role} if role else set()))
+    await hear(
+        tx,
+        realm_id=caller.realm_id,
+        agent_id=session.agent_id,
+        addresses=session.addresses,
+        briefed=briefed,
+    )
+    return session
+
+
+async def _lock(tx: Transaction, caller: Caller) -> None:
+    box, box_id = own_box(caller)
+    if not await store.lock_box(tx, realm_id=caller.realm_id, box_id=box_id):
+        raise NoSuchThing(f"The box {box} has been removed.")

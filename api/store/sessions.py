@@ -1,0 +1,149 @@
+"""Sessions: minting, taking up again, retiring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from api.models import Details, Kind, Session
+from api.store.agents import retiring
+from api.store.tables import agents, handle_counters
+
+_NOW = sa.func.clock_timestamp()
+_SESSION = (
+    agents.c.agent_id,
+    agents.c.handle,
+    agents.c.box_id,
+    agents.c.role,
+    agents.c.addresses,
+    agents.c.retired_at.is_not(None).label("retired"),
+)
+
+
+async def lock_box(connection: AsyncConnection, *, realm_id: int, box_id: int) -> bool:
+    """Let one transaction at a time make sessions of a box; False when the box is gone."""
+    box = sa.select(agents.c.agent_id).where(
+        agents.c.realm_id == realm_id, agents.c.agent_id == box_id, agents.c.retired_at.is_(None)
+    )
+    return await connection.scalar(box.with_for_update(key_share=True)) is not None
+
+
+async def by_checkin_key(
+    connection: AsyncConnection, *, realm_id: int, box_id: int, key: str
+) -> Session | None:
+    """The session that an earlier check-in with this key made."""
+    return await _session(
+        connection,
+        (agents.c.realm_id == realm_id) & (agents.c.box_id == box_id) & (agents.c.checkin_key == key),
+    )
+
+
+async def by_handle(
+    connection: AsyncConnection, *, realm_id: int, handle: str
+) -> tuple[Kind, Session] | None:
+    """Whoever has this handle, with its kind."""
+    found = sa.select(agents.c.kind, *_SESSION).where(
+        agents.c.realm_id == realm_id, agents.c.handle == handle
+    )
+    row = (await connection.execute(found)).one_or_none()
+    return (row.kind, _as_session(row)) if row else None
+
+
+async def next_number(connection: AsyncConnection, *, realm_id: int, label: str) -> int:
+    """Count a label's handles on; no number ever comes twice."""
+    new = insert(handle_counters).values(realm_id=realm_id, label=label, last_n=1)
+    counted = new.on_conflict_do_update(
+        index_elements=["realm_id", "label"], set_={"last_n": handle_counters.c.last_n + 1}
+    )
+    number: int = (await connection.execute(counted.returning(handle_counters.c.last_n))).scalar_one()
+    return number
+
+
+async def move_past(connection: AsyncConnection, *, realm_id: int, label: str, number: int) -> None:
+    """See that the label's next number is greater than this one."""
+    new = insert(handle_counters).values(realm_id=realm_id, label=label, last_n=number)
+    await connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["realm_id", "label"],
+            set_={"last_n": sa.func.greatest(handle_counters.c.last_n, new.excluded.last_n)},
+        )
+    )
+
+
+async def add_session(
+    connection: AsyncConnection,
+    *,
+    realm_id: int,
+    box_id: int,
+    handle: str,
+    label: str,
+    role: str | None,
+    addresses: Sequence[str],
+    details: Details,
+    state: str,
+    checkin_key: str | None = None,
+) -> Session:
+    """A new session's row."""
+    new = sa.insert(agents).values(
+        realm_id=realm_id,
+        box_id=box_id,
+        handle=handle,
+        kind="session",
+        label=label,
+        role=role,
+        addresses=list(addresses),
+        harness=details.harness,
+        cwd=details.cwd,
+        title=details.title,
+        state=state,
+        checkin_key=checkin_key,
+    )
+    return _as_session((await connection.execute(new.returning(*_SESSION))).one())
+
+
+async def take_up(
+    connection: AsyncConnection, *, realm_id: int, agent_id: int, details: Details, state: str
+) -> None:
+    """Bring an earlier session to life; a detail that is None stays as it was."""
+    told = {
+        "harness": details.harness,
+        "cwd": details.cwd,
+        "title": details.title,
+    }
+    await connection.execute(
+        sa.update(agents)
+        .where(agents.c.realm_id == realm_id, agents.c.agent_id == agent_id)
+        .values(
+            retired_at=None,
+            offline_since=None,
+            state=state,
+            state_at=_NOW,
+            last_seen=_NOW,
+            **{name: value for name, value in told.items() if value is not None},
+        )
+    )
+
+
+async def retire(connection: AsyncConnection, *, realm_id: int, agent_id: int) -> None:
+    """End one session; twice is once."""
+    await connection.execute(retiring().where(agents.c.realm_id == realm_id, agents.c.agent_id == agent_id))
+
+
+async def _session(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> Session | None:
+    row = (await connection.execute(sa.select(*_SESSION).where(which))).one_or_none()
+    return _as_session(row) if row else None
+
+
+def _as_session(row: Any) -> Session:
+    return Session(
+        agent_id=row.agent_id,
+        handle=row.handle,
+        box_id=row.box_id,
+        role=row.role,
+        addresses=tuple(row.addresses),
+        retired=row.retired,
+    )

@@ -133,7 +133,7 @@ async def _relay(launch: Launch, claim: Claim, access: Access, folder: str) -> i
         "READYROOM_AGENT": claim.agent,
         "READYROOM_PTY": socket_path,
     }
-    relay = Relay(launch.command, environ=environ, outer=Outer())
+    relay = Relay(launch.command, environ=environ, outer=Outer(), program=launch.program)
     request = {
         "agent": claim.agent,
         "program": launch.program,

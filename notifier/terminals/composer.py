@@ -27,6 +27,9 @@ _CLAUDE_PROMPT = re.compile(r"\s*[❯>][ \xa0]?")
 _CODEX_PROMPT = re.compile(r"\s*› ?")
 _WRAPPED_ROWS = 8
 
+KNOWN_FORMS = frozenset({"claude-code", "codex"})
+"""Programs whose composer is told from everything else on the screen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -156,13 +159,14 @@ def _rows(text: str) -> list[Row]:
             row += [Cell(char, dim, inverse) for char in line[at : control.start()]]
             at = control.end()
             if control[1] is not None:
-                dim, inverse = _style(control[1], dim=dim, inverse=inverse)
+                dim, inverse = style(control[1], dim=dim, inverse=inverse)
         row += [Cell(char, dim, inverse) for char in line[at:]]
         rows.append(row)
     return rows
 
 
-def _style(parameters: str, *, dim: bool, inverse: bool) -> tuple[bool, bool]:
+def style(parameters: str, *, dim: bool, inverse: bool) -> tuple[bool, bool]:
+    """Dim and inverse after an SGR sequence with these parameters."""
     numbers = iter(parameters.split(";"))
     for number in numbers:
         match number:

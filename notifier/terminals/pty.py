@@ -7,10 +7,13 @@ from collections.abc import Callable
 
 from notifier.sessions import Process
 from notifier.terminals.base import Draft, Hold, Look
+from notifier.terminals.composer import KNOWN_FORMS, composed, same_text
+from notifier.terminals.emulator import Emulator
 from notifier.terminals.keys import Keys
 from notifier.terminals.output import Output
 from notifier.terminals.process import hold_of
 
+_ROWS, _COLUMNS = 24, 80
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 
 
@@ -30,6 +33,7 @@ class OwnPty:
         self,
         tty: str,
         *,
+        program: str = "plain",
         send: Callable[[bytes], None],
         unread_keys: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
@@ -39,6 +43,8 @@ class OwnPty:
         self.tty = tty
         self.keys = Keys()
         self.output = Output()
+        self._program = program
+        self._emulator = Emulator(_ROWS, _COLUMNS)
         self._send = send
         self._unread_keys = unread_keys
         self._clock = clock
@@ -53,9 +59,14 @@ class OwnPty:
     def printed(self, data: bytes) -> None:
         """The program printed `data`."""
         self.output.feed(data, self._clock())
+        self._emulator.feed(data)
         if not self._keyed and self.output.alternate:
             # Full-screen before anybody pressed a key: its own screen, not an editor or a pager on top of it.
             self._home_is_alternate = True
+
+    def resized(self, rows: int, columns: int) -> None:
+        """The window has this size now."""
+        self._emulator.resize(rows, columns)
 
     async def look(self) -> Look:
         """See what can be known now."""
@@ -81,8 +92,8 @@ class OwnPty:
         return hold
 
     async def shows(self, line: str) -> bool:
-        """Whether the program has printed `line` since the paste."""
-        return self.output.echoed(line)
+        """Whether the composer shows `line`, or the program has printed it since the paste."""
+        return same_text(self._composed(), line) or self.output.echoed(line)
 
     async def enter(self) -> Hold | None:
         """Press Enter: the composer is empty then."""
@@ -94,7 +105,21 @@ class OwnPty:
         return hold
 
     def _draft(self) -> Draft:
-        return "draft" if self.keys.draft == "unknown" else self.keys.draft
+        """Keys and screen together.
+
+        Where a program's composer has a form of its own, the screen is right: keys may have answered a
+        dialog, and Escape may have put an old prompt back. A prompt that could be any program's (one that
+        asks for a password, say) only decides what the keys leave open. What neither knows is a draft.
+        """
+        shown = self._composed()
+        if shown:
+            return "draft"
+        if shown == "" and (self._program in KNOWN_FORMS or self.keys.draft == "unknown"):
+            return "empty"
+        return "empty" if self.keys.draft == "empty" else "draft"
+
+    def _composed(self) -> str | None:
+        return composed(self._emulator.screen(), self._program)
 
     def _hold(self) -> Hold | None:
         if self.process is None:

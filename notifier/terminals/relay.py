@@ -8,6 +8,7 @@ import fcntl
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import termios
@@ -58,6 +59,7 @@ class Relay:
         *,
         environ: Mapping[str, str],
         outer: Outer,
+        program: str = "plain",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.started = asyncio.Event()
@@ -76,7 +78,11 @@ class Relay:
         self._master, self._slave = os.openpty()
         os.set_blocking(self._master, False)
         self.terminal = OwnPty(
-            os.ttyname(self._slave), send=self.send, unread_keys=self._unread_keys, clock=clock
+            os.ttyname(self._slave),
+            program=program,
+            send=self.send,
+            unread_keys=self._unread_keys,
+            clock=clock,
         )
 
     async def run(self) -> int:
@@ -138,7 +144,7 @@ class Relay:
             modes = termios.tcgetattr(self._slave)
             modes[3] &= ~termios.ECHO
             termios.tcsetattr(self._slave, termios.TCSANOW, modes)
-        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, self._outer.size())
+        self._set_size(self._slave)
 
     def _listen(self, status: int) -> None:
         loop = asyncio.get_running_loop()
@@ -312,4 +318,10 @@ class Relay:
 
     def _resize(self) -> None:
         with contextlib.suppress(OSError):
-            fcntl.ioctl(self._master, termios.TIOCSWINSZ, self._outer.size())
+            self._set_size(self._master)
+
+    def _set_size(self, terminal: int) -> None:
+        size = self._outer.size()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+        rows, columns, _, _ = struct.unpack("HHHH", size)
+        self.terminal.resized(rows, columns)

@@ -12,7 +12,7 @@ from api.auth import CallerDep, RecordDep
 from api.errors import BadField
 from api.models import Details, Kind
 from api.routes.wire import Body, Nothing
-from api.services import agents, fields
+from api.services import fields, sessions
 
 router = APIRouter(prefix="/v1", tags=["identity"])
 
@@ -68,9 +68,9 @@ async def check_in(
     if wanted.resume is not None:
         if wanted.role is not None:
             raise BadField("role", "a session that is resumed keeps its role; leave it out")
-        session = await agents.resume(record.db, caller=caller, handle=wanted.resume, details=details)
+        session = await sessions.resume(record.db, caller=caller, handle=wanted.resume, details=details)
     else:
-        session = await agents.check_in(
+        session = await sessions.check_in(
             record.db, caller=caller, role=wanted.role, details=details, key=_key(idempotency_key)
         )
     if session.again:
@@ -81,7 +81,7 @@ async def check_in(
 @router.post("/checkout")
 async def check_out(record: RecordDep, caller: CallerDep, nothing: Body | None = None) -> Nothing:
     """Retire the session that calls; its handle is never given to another."""
-    record.identity.forget(await agents.check_out(record.db, caller=caller))
+    record.identity.forget(await sessions.check_out(record.db, caller=caller))
     return Nothing()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from api.errors import BadHandle
+from api.errors import BadHandle, BoxOnly
+from api.models import Caller
 from api.services.fields import NAME
 
 HANDLE_CHARACTERS = 128
@@ -61,3 +62,14 @@ def addresses(handle: Handle, *, box: str, role: str | None) -> tuple[str, ...]:
     """Every selector that matches a session, the exact one first."""
     every = (handle.text, handle.label, role, box, "everyone")
     return tuple(dict.fromkeys(address for address in every if address is not None))
+
+
+def own_box(caller: Caller) -> tuple[str, int]:
+    """The name and the row of the caller's box.
+
+    Raises:
+        BoxOnly: the caller is a person.
+    """
+    if caller.box is None or caller.box_id is None:
+        raise BoxOnly
+    return caller.box, caller.box_id

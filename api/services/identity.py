@@ -13,9 +13,10 @@ import structlog
 from api.db import Database
 from api.errors import BadToken, RecordDown
 from api.models import Caller
-from api.services import agents, handles
+from api.services import handles, sessions
+from api.services.hints import Hints
 from api.services.metrics import Metrics
-from api.store import agents as agents_store
+from api.services.seen import Seen
 from api.store import identity as store
 
 log = structlog.get_logger()
@@ -25,10 +26,6 @@ TRUSTED_SECONDS = 2.0
 SEEN_SECONDS = 5.0
 SWEEP_SECONDS = 30.0
 REMEMBERED = 50_000
-
-CURE = "Start the session with `readyroom run`, or give its program a handle with `readyroom setup`."
-NO_HANDLE = f"You speak as the bare box: X-Tyode-Agent is not set. {CURE}"
-UNEXPANDED = f"You speak as the bare box: X-Tyode-Agent holds a variable that was never set. {CURE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +69,8 @@ class Identity:
         self._known: dict[bytes, _Known] = {}
         self._generation = 0
         self._heard_at = -TRUSTED_SECONDS
-        self._seen: set[tuple[int, int]] = set()
-        self._told: set[tuple[str, str, str | None]] = set()
+        self._seen = Seen(db)
+        self._hints = Hints(metrics)
         self._sweep_wanted = asyncio.Event()
         self._on_gone: list[Callable[[Gone], None]] = []
 
@@ -98,7 +95,7 @@ class Identity:
         caller = known.sessions.get(handle) if handle is not None else None
         if caller is None:
             caller = await self._compose(known, handle)
-        self._seen.add((caller.realm_id, caller.agent_id))
+        self._seen.note(caller)
         return caller
 
     async def holder(self, token_hash: bytes) -> Caller | None:
@@ -130,43 +127,27 @@ class Identity:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._for_ever(self._listen, 1.0))
             tasks.create_task(self._for_ever(self._beat, BEAT_SECONDS))
-            tasks.create_task(self._for_ever(self.note_seen, SEEN_SECONDS))
+            tasks.create_task(self._for_ever(self._seen.write, SEEN_SECONDS))
             tasks.create_task(self._for_ever(self._sweep, 1.0))
-
-    async def note_seen(self) -> None:
-        """Write down who made a call since the last time."""
-        seen, self._seen = self._seen, set()
-        if not seen:
-            return
-        try:
-            await agents_store.seen(self._db, seen)
-        except RecordDown:
-            self._seen |= seen
-            raise
 
     async def _compose(self, known: _Known, handle: str | None) -> Caller:
         bare = known.bare
         if bare.box is None or handle == bare.box:
             return bare
-        if handle is None or not handle:
-            self._tell_once(bare, "absent" if handle is None else "blank")
-            return replace(bare, hint=NO_HANDLE)
+        if not handle:
+            return replace(bare, hint=self._hints.absent(bare, blank=handle is not None))
         if handles.is_unexpanded(handle):
-            self._not_honoured(bare, "unexpanded")
-            return replace(bare, hint=UNEXPANDED)
+            return replace(bare, hint=self._hints.unexpanded(bare))
         parsed = handles.parse(handle)
         if handles.compose_agent_id(bare.box, handle) != handle:
-            self._not_honoured(bare, "foreign", handle)
-            return replace(
-                bare, hint=f"You speak as the bare box: {handle} is no session of {bare.box}. {CURE}"
-            )
+            return replace(bare, hint=self._hints.foreign(bare, handle))
         return await self._session(known, parsed)
 
     async def _session(self, known: _Known, handle: handles.Handle) -> Caller:
         generation, bare = self._generation, known.bare
         session = await store.session(self._db, realm_id=bare.realm_id, handle=handle.text)
         if session is None or session.retired or session.box_id != bare.box_id:
-            session = await agents.take(self._db, box=bare, handle=handle)
+            session = await sessions.take(self._db, box=bare, handle=handle)
         caller = replace(
             bare,
             agent_id=session.agent_id,
@@ -198,24 +179,6 @@ class Identity:
         now = time.monotonic()
         fresh = now - known.read_at < TRUSTED_SECONDS or now - self._heard_at < TRUSTED_SECONDS
         return fresh and now < known.valid_until
-
-    def _not_honoured(self, bare: Caller, reason: str, handle: str | None = None) -> None:
-        self._metrics.handles_not_honoured.labels(reason).inc()
-        self._tell_once(bare, reason, handle)
-
-    def _tell_once(self, bare: Caller, reason: str, handle: str | None = None) -> None:
-        told = (bare.token_id, reason, handle)
-        if told in self._told or len(self._told) >= REMEMBERED:
-            return
-        self._told.add(told)
-        log.warning(
-            "handle_not_honoured" if handle else "handle_missing",
-            realm=bare.realm,
-            agent=bare.handle,
-            handle=handle,
-            reason=reason,
-            cure=CURE,
-        )
 
     async def _listen(self) -> None:
         await self._db.listen(store.CHANNEL, self._heard, self._missed)

@@ -7,7 +7,8 @@ from typing import Literal
 from api.db import Database
 from api.errors import BadField, NameTaken, NoSuchThing
 from api.models import Named, NewToken, Realm
-from api.services import agents, fields, names, tokens
+from api.services import fields, names, tokens
+from api.services.hearing import hear
 from api.services.identity import Identity
 from api.store import agents as agents_store
 from api.store import audit
@@ -77,7 +78,7 @@ async def add_holder(db: Database, *, realm: str, name: str, kind: HolderKind) -
                 f"{name} was the name of another kind of agent, and old messages bear it. Choose another.",
                 name=name,
             )
-        await agents.hear(
+        await hear(
             tx,
             realm_id=realm_id,
             agent_id=agent_id,

@@ -1,4 +1,4 @@
-"""Agents: minting, taking up again, retiring, and what is known of their state."""
+"""Agents: boxes and people come and go; what is known of everybody's state."""
 
 from __future__ import annotations
 
@@ -6,23 +6,14 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.models import Details, Kind, Report, RosterRow, Session
+from api.models import Kind, Report, RosterRow
 from api.store.door import Door
 from api.store.predicates import state
-from api.store.tables import agents, conv_members, handle_counters
+from api.store.tables import agents, conv_members
 
 _NOW = sa.func.clock_timestamp()
-_SESSION = (
-    agents.c.agent_id,
-    agents.c.handle,
-    agents.c.box_id,
-    agents.c.role,
-    agents.c.addresses,
-    agents.c.retired_at.is_not(None).label("retired"),
-)
 
 # agents_realm_id_handle_key
 ROSTER = f"""
@@ -56,91 +47,10 @@ ADD_HOLDER = """
 """
 
 
-async def lock_box(connection: AsyncConnection, *, realm_id: int, box_id: int) -> bool:
-    """Let one transaction at a time make sessions of a box; False when the box is gone."""
-    box = sa.select(agents.c.agent_id).where(
-        agents.c.realm_id == realm_id, agents.c.agent_id == box_id, agents.c.retired_at.is_(None)
-    )
-    return await connection.scalar(box.with_for_update(key_share=True)) is not None
-
-
 async def lock_holder(connection: AsyncConnection, *, realm_id: int, name: str) -> None:
     """Wait until nobody makes sessions of a box that is about to go."""
     holder = sa.select(agents.c.agent_id).where(agents.c.realm_id == realm_id, agents.c.handle == name)
     await connection.execute(holder.with_for_update(key_share=True))
-
-
-async def by_checkin_key(
-    connection: AsyncConnection, *, realm_id: int, box_id: int, key: str
-) -> Session | None:
-    """The session that an earlier check-in with this key made."""
-    return await _session(
-        connection,
-        (agents.c.realm_id == realm_id) & (agents.c.box_id == box_id) & (agents.c.checkin_key == key),
-    )
-
-
-async def by_handle(
-    connection: AsyncConnection, *, realm_id: int, handle: str
-) -> tuple[Kind, Session] | None:
-    """Whoever has this handle, with its kind."""
-    found = sa.select(agents.c.kind, *_SESSION).where(
-        agents.c.realm_id == realm_id, agents.c.handle == handle
-    )
-    row = (await connection.execute(found)).one_or_none()
-    return (row.kind, _as_session(row)) if row else None
-
-
-async def next_number(connection: AsyncConnection, *, realm_id: int, label: str) -> int:
-    """Count a label's handles on; no number ever comes twice."""
-    new = insert(handle_counters).values(realm_id=realm_id, label=label, last_n=1)
-    counted = new.on_conflict_do_update(
-        index_elements=["realm_id", "label"], set_={"last_n": handle_counters.c.last_n + 1}
-    )
-    number: int = (await connection.execute(counted.returning(handle_counters.c.last_n))).scalar_one()
-    return number
-
-
-async def move_past(connection: AsyncConnection, *, realm_id: int, label: str, number: int) -> None:
-    """See that the label's next number is greater than this one."""
-    new = insert(handle_counters).values(realm_id=realm_id, label=label, last_n=number)
-    await connection.execute(
-        new.on_conflict_do_update(
-            index_elements=["realm_id", "label"],
-            set_={"last_n": sa.func.greatest(handle_counters.c.last_n, new.excluded.last_n)},
-        )
-    )
-
-
-async def add_session(
-    connection: AsyncConnection,
-    *,
-    realm_id: int,
-    box_id: int,
-    handle: str,
-    label: str,
-    role: str | None,
-    addresses: Sequence[str],
-    details: Details,
-    state: str,
-    checkin_key: str | None = None,
-) -> Session:
-    """A new session's row."""
-    new = sa.insert(agents).values(
-        realm_id=realm_id,
-        box_id=box_id,
-        handle=handle,
-        kind="session",
-        label=label,
-        role=role,
-        addresses=list(addresses),
-        harness=details.harness,
-        cwd=details.cwd,
-        title=details.title,
-        state=state,
-        checkin_key=checkin_key,
-    )
-    return _as_session((await connection.execute(new.returning(*_SESSION))).one())
 
 
 async def add_holder(connection: AsyncConnection, *, realm_id: int, name: str, kind: Kind) -> int | None:
@@ -153,34 +63,6 @@ async def add_holder(connection: AsyncConnection, *, realm_id: int, name: str, k
     return added
 
 
-async def take_up(
-    connection: AsyncConnection, *, realm_id: int, agent_id: int, details: Details, state: str
-) -> None:
-    """Bring an earlier session to life; a detail that is None stays as it was."""
-    told = {
-        "harness": details.harness,
-        "cwd": details.cwd,
-        "title": details.title,
-    }
-    await connection.execute(
-        sa.update(agents)
-        .where(agents.c.realm_id == realm_id, agents.c.agent_id == agent_id)
-        .values(
-            retired_at=None,
-            offline_since=None,
-            state=state,
-            state_at=_NOW,
-            last_seen=_NOW,
-            **{name: value for name, value in told.items() if value is not None},
-        )
-    )
-
-
-async def retire(connection: AsyncConnection, *, realm_id: int, agent_id: int) -> None:
-    """End one session; twice is once."""
-    await connection.execute(_retiring().where(agents.c.realm_id == realm_id, agents.c.agent_id == agent_id))
-
-
 async def retire_holder(connection: AsyncConnection, *, realm_id: int, name: str) -> None:
     """End a box with all its sessions, or a person, and their memberships.
 
@@ -189,7 +71,7 @@ async def retire_holder(connection: AsyncConnection, *, realm_id: int, name: str
     own = sa.select(agents.c.agent_id).where(agents.c.realm_id == realm_id, agents.c.handle == name)
     holder = own.scalar_subquery()
     its = (agents.c.agent_id == holder) | (agents.c.box_id == holder)
-    gone = _retiring().where(agents.c.realm_id == realm_id, its).returning(agents.c.agent_id)
+    gone = retiring().where(agents.c.realm_id == realm_id, its).returning(agents.c.agent_id)
     ended = list(await connection.scalars(gone))
     left = sa.update(conv_members).where(
         conv_members.c.realm_id == realm_id,
@@ -245,26 +127,11 @@ async def seen(db: Door, who: Collection[tuple[int, int]]) -> None:
     await db.fetch(SEEN, [realm_id for realm_id, _ in who], [agent_id for _, agent_id in who])
 
 
-def _retiring() -> sa.Update:
+def retiring() -> sa.Update:
+    """The end of whoever a condition is added for; twice is once."""
     return sa.update(agents).values(
         state="offline",
         state_at=_NOW,
         offline_since=sa.func.coalesce(agents.c.offline_since, _NOW),
         retired_at=sa.func.coalesce(agents.c.retired_at, _NOW),
-    )
-
-
-async def _session(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> Session | None:
-    row = (await connection.execute(sa.select(*_SESSION).where(which))).one_or_none()
-    return _as_session(row) if row else None
-
-
-def _as_session(row: Any) -> Session:
-    return Session(
-        agent_id=row.agent_id,
-        handle=row.handle,
-        box_id=row.box_id,
-        role=row.role,
-        addresses=tuple(row.addresses),
-        retired=row.retired,
     )

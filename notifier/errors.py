@@ -31,9 +31,3 @@ class NotRunning(NotifierError):
 
 class UnsafeFolder(NotifierError):
     """The runtime folder is open to other users, or belongs to one."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{path} belongs to another user or can be entered by others. Remove it, or name a folder of "
-            "your own (mode 700) in READYROOM_RUNTIME_DIR."
-        )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import stat
 
-from notifier.errors import UnsafeFolder
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,9 +39,12 @@ def private(folder: str) -> None:
     """Make a folder that only this user can enter.
 
     Raises:
-        UnsafeFolder: it is there already and is not so.
+        PermissionError: it is there already and is not so; the text says what to do.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise UnsafeFolder(folder)
+        raise PermissionError(
+            f"{folder} belongs to another user or can be entered by others. Remove it, or name a folder of "
+            "your own (mode 700) in READYROOM_RUNTIME_DIR."
+        )

@@ -29,7 +29,7 @@ async def serve(path: str, handle: Handler) -> AsyncIterator[None]:
     """Answer requests on `path` until the block is left. Call it only while holding the user's lock.
 
     Raises:
-        UnsafeFolder: the socket's folder can be entered by others.
+        PermissionError: the socket's folder can be entered by others.
     """
     private(os.path.dirname(path))
     with contextlib.suppress(FileNotFoundError):

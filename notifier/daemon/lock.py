@@ -7,7 +7,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 
-from notifier.errors import AlreadyRunning
+from notifier.errors import AlreadyRunning, UnsafeFolder
 from notifier.paths import private
 
 
@@ -19,7 +19,10 @@ def only_one(folder: str) -> Iterator[None]:
         AlreadyRunning: another process holds it.
         UnsafeFolder: others can enter the folder.
     """
-    private(folder)
+    try:
+        private(folder)
+    except PermissionError as error:
+        raise UnsafeFolder(str(error)) from None
     with open(os.path.join(folder, "lock"), "a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

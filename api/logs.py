@@ -9,6 +9,8 @@ from typing import TextIO
 import msgspec
 import structlog
 
+from broker_bridge.faults import places
+
 
 def configure(*, stream: TextIO | None = None, debug: bool = False) -> None:
     """Log to `stream` (stderr unless given): for reading on a terminal, JSON elsewhere.
@@ -24,7 +26,7 @@ def configure(*, stream: TextIO | None = None, debug: bool = False) -> None:
     common: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        structlog.processors.ExceptionRenderer(places),
     ]
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *common, shape],

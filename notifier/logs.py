@@ -8,6 +8,8 @@ from typing import TextIO
 
 import structlog
 
+from broker_bridge.faults import places
+
 
 def configure(*, stream: TextIO | None = None, debug: bool = False) -> None:
     """Log to `stream` (stderr unless given): for reading on a terminal, JSON elsewhere."""
@@ -20,7 +22,7 @@ def configure(*, stream: TextIO | None = None, debug: bool = False) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
+            structlog.processors.ExceptionRenderer(places),
             shape,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if debug else logging.INFO),

@@ -118,7 +118,8 @@ class Transport:
         """Make one call and return its JSON object (`{}` for an empty answer).
 
         Fields of `body` and `query` that are None are left out. A `repeatable` call is made again, as long as
-        the patience lasts, when its connection is lost or the record says that it is not available.
+        the patience lasts, when its connection is lost, or when the record is not available or asks to slow
+        down.
 
         Raises:
             Refused: the record said no.
@@ -185,7 +186,7 @@ class Transport:
             if "Retry-After" in headers:
                 facts.setdefault("retry_after", headers["Retry-After"])
             refused = Refused(str(answer["code"]), str(answer.get("detail", answer["code"])), facts)
-            raise _TryAgain(refused) if status == 503 else refused
+            raise _TryAgain(refused) if status in (429, 503) else refused
         stranger = RecordUnreachable(_stranger(self.url, status, headers))
         raise _TryAgain(stranger) if status in (502, 503, 504) else stranger
 

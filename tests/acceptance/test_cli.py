@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -90,6 +91,9 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+        location = folder / "postgres.location"
+        if location.exists():
+            shutil.rmtree(location.read_text().strip())
 
 
 def clean() -> dict[str, str]:

@@ -85,8 +85,9 @@ async def test_a_checkin_whose_answer_was_lost_mints_under_the_same_key() -> Non
     assert keys[0] == keys[1] != ""
 
 
-async def test_a_record_that_is_down_for_a_moment_is_asked_again() -> None:
-    down = answer("503 Service Unavailable", {"code": "record_down", "detail": "Try again."})
+@pytest.mark.parametrize("status", ["503 Service Unavailable", "429 Too Many Requests"])
+async def test_a_record_that_cannot_answer_now_is_asked_again(status: str) -> None:
+    down = answer(status, {"code": "record_down", "detail": "Try again."})
     async with (
         Network(down, down, answer("200 OK", {"agents": {}})).open() as net,
         Record(net.url, "s") as record,

@@ -34,23 +34,21 @@ async def serve(path: str, handle: Handler) -> AsyncIterator[None]:
     private(os.path.dirname(path))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    talks: set[asyncio.Task[None]] = set()
+    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
-    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        talks.add(task)
-        try:
-            await _talk(reader, writer, handle)
-        finally:
-            talks.discard(task)
+    def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(_talk(reader, writer, handle))
+        talks[task] = writer
+        task.add_done_callback(talks.pop)
 
     server = await asyncio.start_unix_server(meet, path, limit=_LINE_BYTES)
     try:
         yield
     finally:
         server.close()
-        for task in talks:
+        await asyncio.sleep(0)  # whoever was let in just now has a task from here on
+        for task, writer in list(talks.items()):
+            writer.close()
             task.cancel()
         await asyncio.gather(*talks, return_exceptions=True)
         with contextlib.suppress(FileNotFoundError):

@@ -109,11 +109,16 @@ class Daemon:
             watch=watch,
             handover=Handover(record),
             naming=naming,
+            missed_folder=missed.open_folder(parts.folder),
             status=status,
         )
-        for agent in self._take_up(core, registry, desk):
+        for agent in registry.load():
             presence.add(Report(agent, "offline"))
+        for entry in registry.entries.values():
+            core.known(entry, told=entry.told)
         async with serve(control_socket(parts.folder), desk.answer):
+            for told in missed.take(missed.open_folder(parts.folder)):
+                core.spawn(_heard(desk, told))
             for part in (core.tick(), watch.run(), presence.run(), ear.run(), naming.run(desk.hook)):
                 group.create_task(part)
             try:
@@ -122,15 +127,6 @@ class Daemon:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(GOODBYE_SECONDS):
                         await presence.say_goodbye()
-
-    def _take_up(self, core: Core, registry: Registry, desk: Desk) -> list[str]:
-        """Know again what an earlier run knew, hear what hooks said since; returns who is gone."""
-        gone = registry.load()
-        for entry in registry.entries.values():
-            core.known(entry, told=entry.told)
-        for told in missed.take(missed.open_folder(self._parts.folder)):
-            core.spawn(_heard(desk, told))
-        return gone
 
 
 async def _heard(desk: Desk, told: Hook) -> None:

@@ -9,6 +9,7 @@ import structlog
 
 from notifier.control.messages import Ended, Hook, Launched, Request, Status, Who
 from notifier.control.server import Answer
+from notifier.daemon import missed
 from notifier.daemon.core import Core
 from notifier.daemon.handover import Handover, waiting_text
 from notifier.daemon.naming import Naming
@@ -18,7 +19,7 @@ from notifier.record import RecordError
 
 log = structlog.get_logger()
 
-ANSWER_SECONDS = 1.2
+ANSWER_SECONDS = 1.0
 """A hook waits no longer than this for the record."""
 
 
@@ -33,6 +34,7 @@ class Desk:
         watch: Watch,
         handover: Handover,
         naming: Naming,
+        missed_folder: str,
         status: Callable[[], Answer],
     ) -> None:
         self._core = core
@@ -40,12 +42,14 @@ class Desk:
         self._watch = watch
         self._handover = handover
         self._naming = naming
+        self._missed_folder = missed_folder
         self._status = status
 
     async def answer(self, request: Request) -> Answer:
         """Answer one request."""
         match request:
             case Hook():
+                missed.discard(self._missed_folder, request.process)
                 return await self.hook(request)
             case Launched():
                 self._core.known(self._registry.launched(request))

@@ -8,12 +8,12 @@ import os
 from collections.abc import Iterator
 
 from notifier.errors import AlreadyRunning, UnsafeFolder
-from notifier.paths import private
+from notifier.paths import control_socket, private
 
 
 @contextlib.contextmanager
 def only_one(folder: str) -> Iterator[None]:
-    """Hold the lock of `folder`.
+    """Hold the lock of `folder`, and see that it is this user's alone.
 
     Raises:
         AlreadyRunning: another process holds it.
@@ -21,6 +21,7 @@ def only_one(folder: str) -> Iterator[None]:
     """
     try:
         private(folder)
+        private(os.path.dirname(control_socket(folder)))
     except PermissionError as error:
         raise UnsafeFolder(str(error)) from None
     with open(os.path.join(folder, "lock"), "a+", encoding="utf-8") as file:

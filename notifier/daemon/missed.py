@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from notifier.control.messages import Hook, read_request
+from notifier.sessions import Process
 
 
 def open_folder(runtime: str) -> str:
@@ -16,6 +17,13 @@ def open_folder(runtime: str) -> str:
     folder = os.path.join(runtime, "missed")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder
+
+
+def discard(folder: str, process: Process | None) -> None:
+    """A hook of this process was heard since."""
+    if process is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, f"{process.pid}-{process.started}.json"))
 
 
 def take(folder: str) -> Iterator[Hook]:

@@ -14,7 +14,7 @@ from notifier.sessions import Process
 
 log = structlog.get_logger()
 
-WAIT_SECONDS = 1.0
+WAIT_SECONDS = 0.6
 AGAIN_SECONDS = 5.0
 
 

@@ -22,18 +22,23 @@ def tell(
 
     A turn's end is told as "ending" first, so that a message that arrives while the unread ones are looked up
     is not lost; then as "continue" if `hand_over` took a text, else as "stop".
+
+    Raises:
+        OSError: the notifier did not answer in time, or hung up.
+        ValueError: its answer is none.
     """
     try:
-        with Control(socket_path) as control:
-            if request["event"] == "stop" and mode != "off":
-                return _end_turn(control, request, mode, hand_over)
-            answer = control.ask(request)
-            if text := answer.get("text"):
-                hand_over(text)
-            return answer
-    except (OSError, ValueError):
+        control = Control(socket_path)
+    except OSError:
         _leave_word(missed, request)
         return {}
+    with control:
+        if request["event"] == "stop" and mode != "off":
+            return _end_turn(control, request, mode, hand_over)
+        answer = control.ask(request)
+        if text := answer.get("text"):
+            hand_over(text)
+        return answer
 
 
 def _end_turn(

@@ -45,6 +45,8 @@ class Real:
     sent_at: list[float] = field(default_factory=list)
     """Wakes since the session last read, or began anew."""
     person_told: bool = False
+    rested_after: int = 0
+    """How many looks had begun when it came to rest."""
 
 
 class InboxMachine(RuleBasedStateMachine):
@@ -55,6 +57,7 @@ class InboxMachine(RuleBasedStateMachine):
         self.inbox = Inbox(Policy(damper=False))
         self.now = 1000.0
         self.looking: dict[str, Counts] | None = None
+        self.looks = self.answered = 0
         self.pids = 100
         self.real: dict[str, Real] = {}
         for agent in AGENTS:
@@ -79,6 +82,7 @@ class InboxMachine(RuleBasedStateMachine):
                 case CheckUnread():
                     assert self.looking is None, "two looks at once"
                     self.looking = self.truth()
+                    self.looks += 1
                 case Wake(agent, rung):
                     self.may_wake(agent, rung)
                     self.real[agent].waking = rung
@@ -93,6 +97,7 @@ class InboxMachine(RuleBasedStateMachine):
         assert seat.state == "idle", "woke a session that is not idle"
         assert real.sign in (None, "idle"), "woke against the program's own sign"
         assert seat.counts.unread > 0, "woke a session with nothing to read"
+        assert self.answered > real.rested_after, "woke by counts that are older than the last turn"
         assert real.waking is None, "two wakes of one session at once"
         assert rung not in real.doubtful, "repeated keys whose outcome is not known"
 
@@ -141,6 +146,23 @@ class InboxMachine(RuleBasedStateMachine):
         if self.real[agent].waking is not None and reads:
             self.obey(agent)
 
+    @rule(agent=agents, turn=st.booleans())
+    def a_wake_is_for_nothing(self, agent: str, turn: bool) -> None:
+        """The keys are sent; nothing follows, or a turn that reads nothing. Then time passes."""
+        real = self.real[agent]
+        if real.waking is None:
+            return
+        self.wake_ends(agent, "sent")
+        if turn:
+            self.hook(agent, "prompt")
+            self.hook(agent, "stop")
+        for _ in range(2):
+            if self.looking is not None:
+                self.look_ends(answered=True)
+            self.time_passes(1.0 if turn else 20.5)
+        if self.looking is not None:
+            self.look_ends(answered=True)
+
     @rule(sender=st.sampled_from(SENDERS))
     def nudge_for_nothing(self, sender: str) -> None:
         self.do(self.inbox.nudged("elsewhere", sender, now=self.now))
@@ -153,6 +175,7 @@ class InboxMachine(RuleBasedStateMachine):
             self.do(self.inbox.check_failed(now=self.now))
             return
         assert counts is not None
+        self.answered = self.looks
         for agent, real in self.real.items():
             before, after = self.inbox.seats.get(agent), counts.get(agent, Counts())
             if before and any(after.rooms.get(room, 0) < n for room, n in before.counts.rooms.items()):
@@ -167,6 +190,8 @@ class InboxMachine(RuleBasedStateMachine):
             return
         if event in ("prompt", "tool", "ending", "stop", "continue"):
             real.doubtful.clear()
+        if event == "stop":
+            real.rested_after = self.looks
         self.do(self.inbox.hook(agent, event, now=self.now))
 
     @rule(agent=agents)
@@ -223,6 +248,11 @@ class InboxMachine(RuleBasedStateMachine):
         for real in self.real.values():
             sent = real.sent_at
             assert all(third - first >= 29.9 for first, third in zip(sent, sent[2:], strict=False))
+
+    @invariant()
+    def somebody_looks_now_and_then(self) -> None:
+        if any(seat.life != "gone" for seat in self.inbox.seats.values()):
+            assert self.looking is not None or self.inbox.due(now=self.now) is not None
 
     @invariant()
     def what_is_known_to_be_unread_is_being_cared_for(self) -> None:

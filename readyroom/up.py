@@ -11,7 +11,6 @@ from typing import Annotated
 import platformdirs
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from deploy.box import Box
@@ -24,7 +23,7 @@ from deploy.server import RecordFailed
 from deploy.signals import StopAsked
 from readyroom import __version__
 from readyroom.entrance import enter
-from readyroom.service import fail, service_settings, log_to_file
+from readyroom.service import fail, log_to_file, service_settings
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -96,20 +95,17 @@ class Page:
             self._show(Text(f"\n{OPEN_WARNING}", style="bold yellow"))
         self._show(Text(f"\n{joining(running)}\n"))
 
-    def _parts(self, running: Running) -> Table:
-        folder = self._folder.path
-        table = Table.grid(padding=(0, 2))
-        table.add_row("record", f"{running.url}   (REST under /v1, described at /docs)")
-        table.add_row("nerve", running.nerve_url)
-        table.add_row("postgres", self._postgres(running))
-        table.add_row("box", running.box.name if isinstance(running.box, Box) else f"none: {running.box}")
-        table.add_row("notifier", self._notifier(running))
-        table.add_row("data", f"{folder}   (logs: record.log, postgres.log, notifier.log)")
-        table.add_row(
-            "tokens",
-            "admin.token (the operator's), box.token (this box's)",
-        )
-        return table
+    def _parts(self, running: Running) -> Text:
+        parts = {
+            "record": f"{running.url}   (REST under /v1, described at /docs)",
+            "nerve": running.nerve_url,
+            "postgres": self._postgres(running),
+            "box": running.box.name if isinstance(running.box, Box) else f"none: {running.box}",
+            "notifier": self._notifier(running),
+            "data": f"{self._folder.path}   (logs: record.log, postgres.log, notifier.log)",
+            "tokens": "admin.token (the operator's), box.token (this box's)",
+        }
+        return Text("\n").join(Text.assemble((f"{name:<10}", "bold"), text) for name, text in parts.items())
 
     def _postgres(self, running: Running) -> str:
         server = running.postgres
@@ -123,7 +119,7 @@ class Page:
             return "left out (--no-notifier)"
         return "runs" if isinstance(running.box, Box) else "does not run: this machine has no box"
 
-    def _show(self, what: Table | Text) -> None:
+    def _show(self, what: Text) -> None:
         with contextlib.suppress(OSError):  # the terminal may be gone
             self._console.print(what)
 

@@ -22,6 +22,7 @@ def main(status: int, command: list[str]) -> None:
     program = os.fork()
     if program == 0:
         become(status, command)
+    put_in_front(program)
     os.close(0)
     tell(status, "started", program)
     while True:
@@ -37,9 +38,8 @@ def main(status: int, command: list[str]) -> None:
 
 def become(status: int, command: list[str]) -> None:
     """Step in front of the terminal, and turn into the program."""
-    os.setpgid(0, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    os.tcsetpgrp(0, os.getpid())
+    put_in_front(os.getpid())
     for number in (signal.SIGTTOU, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.set_inheritable(status, False)
@@ -48,6 +48,15 @@ def become(status: int, command: list[str]) -> None:
     except OSError as error:
         tell(status, "failed", error.errno or 0)
     os._exit(127)
+
+
+def put_in_front(program: int) -> None:
+    """Give the program a group of its own, in front. Leader and program both do it: neither may be late."""
+    try:
+        os.setpgid(program, program)
+        os.tcsetpgrp(0, program)
+    except OSError:
+        pass  # the other one was faster, and the program runs already or has ended
 
 
 def tell(status: int, word: str, number: int) -> None:

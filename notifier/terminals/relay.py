@@ -150,8 +150,6 @@ class Relay:
         loop = asyncio.get_running_loop()
         loop.add_reader(status, self._on_status, status)
         loop.add_reader(self._master, self._on_output)
-        if self._keyboard_open:
-            loop.add_reader(self._outer.keyboard, self._on_keys)
         for number in _FORWARDED:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self.signal_program, number)
@@ -184,6 +182,8 @@ class Relay:
             case "started":
                 self.terminal.process = process_of(number)
                 self.started.set()
+                if self._keyboard_open:  # not before: the leader is no one to type at
+                    asyncio.get_running_loop().add_reader(self._outer.keyboard, self._on_keys)
             case "failed":
                 self._fail(f"{self._command[0]} cannot be started: {os.strerror(number)}")
             case "stopped":

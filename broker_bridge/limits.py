@@ -31,7 +31,7 @@ class Limits:
     per_second: float = 50
     burst: int = 200
     flood: int = 2000
-    outgoing: int = 512
+    outgoing: int = 2000
     links: int = 64
     grace: float = 10
 

@@ -18,6 +18,8 @@ from broker_bridge.protocol import SERVER
 log = structlog.get_logger()
 
 NAMES_A_FRAME = 5000
+BATCH = 200
+"""Nudges between two words of the broker; a loaded one manages so many in the time it is given."""
 
 
 class Listener:
@@ -136,10 +138,14 @@ class TyoMqNerve:
             self._state = "degraded"
 
     async def _say(self, line: Line, parcels: list[Parcel]) -> None:
+        """Say all of them, a batch at a time; what the broker did not confirm waits for the next line."""
         try:
-            for frame in [frame for parcel in parcels for frame in self._frames(line.welcome, parcel)]:
-                await line.emit("PRODUCE", frame)
-            await line.barrier()
+            while parcels:
+                for parcel in parcels[:BATCH]:
+                    for frame in self._frames(line.welcome, parcel):
+                        await line.emit("PRODUCE", frame)
+                await line.barrier()
+                del parcels[:BATCH]
         except (Lost, asyncio.CancelledError):
             self._outbox.restore(parcels)
             raise

@@ -91,7 +91,7 @@ async def test_a_broker_that_hangs_costs_the_record_nothing_and_is_used_again() 
         async with listening(url) as (_, heard, states), talking(url) as nerve:
             await until(lambda: states == [True] and nerve.state == "ok", "both links")
             process.send_signal(signal.SIGSTOP)
-            assert await _dearest_nudge(nerve) < 0.005
+            assert await _dearest_nudge(nerve, rooms=500) < 0.005
             await until(lambda: nerve.state == "degraded", "the silence to be noticed")
             process.send_signal(signal.SIGCONT)
             began = time.monotonic()
@@ -112,19 +112,19 @@ async def test_a_broker_that_is_not_there_costs_the_record_nothing(broker: str) 
             url = "http://nowhere.invalid:1"
         nerve = TyoMqNerve(url, "tok-record")
         await nerve.start()
-        assert await _dearest_nudge(nerve) < 0.005
+        assert await _dearest_nudge(nerve, rooms=12_000) < 0.005
         assert nerve.state == "degraded"
         began = time.monotonic()
         await nerve.close()
         assert time.monotonic() - began < 1
 
 
-async def _dearest_nudge(nerve: TyoMqNerve) -> float:
+async def _dearest_nudge(nerve: TyoMqNerve, *, rooms: int) -> float:
     """Seconds that the 99th of a hundred nudges cost its caller, over many rooms."""
     costs = []
     for number in range(20_000):
         began = time.perf_counter()
-        nerve.nudge(nudge(number, f"room{number % 12_000}"), realm="main", names={"work3"})
+        nerve.nudge(nudge(number, f"room{number % rooms}"), realm="main", names={"work3"})
         costs.append(time.perf_counter() - began)
         if number % 200 == 0:
             await asyncio.sleep(0)
@@ -147,6 +147,22 @@ async def test_what_waits_for_a_broker_is_bounded_and_counted() -> None:
         for number in range(12_000):
             nerve.nudge(nudge(number, f"room{number}"), realm="main", names={"work3"})
         assert nerve.dropped == 2_000
+
+
+async def test_a_long_backlog_is_said_when_the_broker_is_back() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    async with talking(url) as nerve, listening(url) as (_, heard, states):
+        with lone_broker(port):
+            await until(lambda: states == [True] and nerve.state == "ok", "both links")
+        await until(lambda: nerve.state == "degraded" and not states[-1], "the loss")
+        for number in range(5000):
+            nerve.nudge(nudge(number, f"room{number}"), realm="main", names={"zoo"})
+        nerve.nudge(nudge(1, "last"), realm="main", names={"work3"})
+        with lone_broker(port):
+            await until(lambda: states[-1] and nerve.state == "ok", "both links again")
+            nerve.nudge(nudge(2, "last"), realm="main", names={"work3"})
+            await until(lambda: nudge(2, "last") in heard, "the last nudge")
 
 
 async def test_a_refused_token_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

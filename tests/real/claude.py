@@ -97,6 +97,10 @@ class Claude:
         self.terminal.type(text)
         self.terminal.until_shown(PROMPT + text)
 
+    def dialog(self) -> str:
+        """What the open dialog shows, from its title on."""
+        return self.terminal.screen().rpartition("\n Bash command")[2]
+
     def answer(self, key: str) -> None:
         """Close the open dialog with a key; one that comes too soon after it opened is lost on it."""
         self.until_status("waiting")

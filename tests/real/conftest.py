@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,18 @@ import pytest
 from tests.real import npm
 from tests.real.model import Model, served
 from tests.real.need import need
+from tests.real.office import Office, opened
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """A temporary folder with a path that is short enough for sockets, and that others can pass through."""
+    path = Path(tempfile.mkdtemp(prefix="rr-"))
+    path.chmod(0o711)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -30,9 +43,13 @@ def model() -> Iterator[Model]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A temporary folder with a path that is short enough for sockets."""
-    path = Path(tempfile.mkdtemp(prefix="rr-"))
-    try:
+    """A temporary folder of this test alone."""
+    with short_folder() as path:
         yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def office() -> Iterator[Office]:
+    """A running Readyroom."""
+    with short_folder() as folder, opened(folder) as office:
+        yield office

@@ -1,0 +1,123 @@
+"""A whole Readyroom around real programs: `readyroom up` with its notifier, and another box that speaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from notifier.control.client import Control
+from notifier.paths import control_socket
+from tests.real.waiting import until
+
+READYROOM = (sys.executable, "-m", "readyroom")
+START_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Office:
+    """A running Readyroom.
+
+    Attributes:
+        data: its data folder.
+        runtime: where its notifier listens.
+        elsewhere: the environment of a shell on another box.
+    """
+
+    data: Path
+    runtime: Path
+    elsewhere: dict[str, str]
+
+    @property
+    def here(self) -> dict[str, str]:
+        """What a shell on this box must know to find record and notifier."""
+        return {"READYROOM_DATA_DIR": str(self.data), "READYROOM_RUNTIME_DIR": str(self.runtime)}
+
+    def answers(self) -> bool:
+        """Whether all of it has started, the notifier last."""
+        try:
+            return (self.data / "up.json").exists() and self.sessions() == []
+        except OSError:
+            return False
+
+    def log(self) -> str:
+        """The end of what the notifier wrote down."""
+        return (self.data / "notifier.log").read_text()[-3000:]
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """What the notifier knows, as `readyroom status --json` would show it."""
+        with Control(control_socket(str(self.runtime)), answer_within=20) as notifier:
+            rows: list[dict[str, Any]] = notifier.ask({"op": "status"})["sessions"]
+        return rows
+
+    def status(self) -> Any:
+        """What `readyroom status --json` shows."""
+        return run("status", "--json", env={**clean(), **self.here})
+
+    def session(self, agent: str) -> dict[str, Any]:
+        """What the notifier knows of one session; empty when it knows none of this handle."""
+        return next((row for row in self.sessions() if row["agent"] == agent), {})
+
+    def join(self, agent: str, room: str) -> None:
+        """Put a session of this box into a room."""
+        run("join", room, env={**clean(), **self.here, "READYROOM_AGENT": agent})
+
+    def say_elsewhere(self, room: str, body: str) -> int:
+        """Say something from the other box; returns the message's number."""
+        number: int = run("say", room, body, "--json", env=self.elsewhere)["message"]["id"]
+        return number
+
+    def start_elsewhere(self, room: str) -> None:
+        """Start a room from the other box."""
+        run("start", room, env=self.elsewhere)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Office]:
+    """Run everything in a folder, with a second box that holds a token of its own."""
+    data, runtime = folder / "data", folder / "run"
+    office = Office(data, runtime, elsewhere={})
+    with (folder / "up.log").open("wb") as log:
+        up = subprocess.Popen(
+            [*READYROOM, "up", "--data-dir", str(data), "--port", "0"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**clean(), **office.here},
+        )
+    try:
+        until(lambda: office.answers() or up.poll() is not None, "a start", seconds=START_SECONDS)
+        assert up.poll() is None, (folder / "up.log").read_text()
+        office.elsewhere.update(_another_box(office, folder))
+        yield office
+    finally:
+        up.send_signal(signal.SIGINT)
+        up.wait(60)
+
+
+def _another_box(office: Office, folder: Path) -> dict[str, str]:
+    token = folder / "elsewhere.token"
+    run("admin", "box", "add", "elsewhere", "--token-file", str(token), env={**clean(), **office.here})
+    url = json.loads((office.data / "up.json").read_text())["url"]
+    return {**clean(), "HOME": str(folder), "READYROOM_URL": url, "READYROOM_TOKEN_FILE": str(token)}
+
+
+def run(*arguments: str, env: dict[str, str]) -> Any:
+    """One command of the program; what it answers, decoded where it is JSON."""
+    done = subprocess.run(
+        [*READYROOM, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+    return json.loads(done.stdout) if "--json" in arguments else None
+
+
+def clean() -> dict[str, str]:
+    """The environment without anything that Readyroom listens to."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("READYROOM_", "XDG_"))}

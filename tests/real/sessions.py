@@ -1,0 +1,89 @@
+"""A session of Claude Code that belongs to a Readyroom: its hooks are installed, and it sits in a room."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from notifier.programs.claude_setup import CATCHUP, CATCHUP_FILE, hook_settings
+from tests.real.claude import MANUAL, Claude, Home, moved_in, started
+from tests.real.model import Model
+from tests.real.office import Office
+from tests.real.waiting import until
+
+Way = Literal["run", "tmux"]
+"""How it was started: `readyroom run -- claude`, or just `claude`, in tmux both times."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """One session, and all that it touches.
+
+    Attributes:
+        agent: its handle.
+        room: the room that it is in.
+    """
+
+    claude: Claude
+    model: Model
+    office: Office
+    agent: str
+    room: str
+
+    def row(self) -> dict[str, Any]:
+        """What the notifier knows of it."""
+        return self.office.session(self.agent)
+
+    def until_row(self, **facts: object) -> None:
+        """Wait until the notifier knows all these facts."""
+        until(
+            lambda: facts.items() <= self.row().items(),
+            lambda: f"{facts}, not {self.row()}:\n{self.claude.terminal.screen()}\n{self.office.log()}",
+        )
+
+    def until_shown(self, body: str) -> None:
+        """Wait until the model has been shown a message's text as the result of its own poll."""
+        until(
+            lambda: self.model.was_shown(f"> {body}"),
+            lambda: f"{body!r}:\n{self.claude.terminal.screen()}\n{self.office.log()}",
+        )
+
+
+@contextmanager
+def seated(
+    office: Office, program: Path, model: Model, folder: Path, *, way: Way, room: str, **env: str
+) -> Iterator[Session]:
+    """A session in a room that another box has started."""
+    home = moved_in(folder / "home", program, model, **office.here, **env)
+    install(home)
+    office.start_elsewhere(room)
+    command = ("readyroom", "run", "--new", "--", "claude") if way == "run" else ("claude",)
+    before = {row["agent"] for row in office.sessions()}
+    with started(home, command) as claude:
+        agent = _new_handle(office, before)
+        office.join(agent, room)
+        session = Session(claude, model, office, agent, room)
+        session.until_row(state="idle", rung="pty" if way == "run" else "tmux")
+        yield session
+
+
+def _new_handle(office: Office, before: set[str]) -> str:
+    found: set[str] = set()
+
+    def new() -> set[str]:
+        found.update({row["agent"] for row in office.sessions()} - before)
+        return found
+
+    until(new, lambda: f"a session:\n{office.log()}")
+    assert len(found) == 1
+    return found.pop()
+
+
+def install(home: Home) -> None:
+    """Set the program up as docs/howto/claude-code.md says."""
+    home.write("settings.json", json.dumps({**MANUAL, **hook_settings()}))
+    home.write(CATCHUP_FILE, CATCHUP)

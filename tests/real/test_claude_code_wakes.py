@@ -1,0 +1,143 @@
+"""The real Claude Code is woken when it is idle, and not touched when it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.real.claude import PROMPT
+from tests.real.model import Model
+from tests.real.office import Office
+from tests.real.sessions import Session, Way, seated
+from tests.real.waiting import until
+
+pytestmark = pytest.mark.real
+
+WAKE = b"\x1b[200~/catchup\x1b[201~\r"
+"""All that is ever typed: the line as one paste, and Enter."""
+
+Begin = Callable[..., Session]
+
+
+@pytest.fixture
+def begin(
+    office: Office, claude_code: Path, model: Model, folder: Path, request: pytest.FixtureRequest
+) -> Iterator[Begin]:
+    """Begin a session; it ends with the test."""
+    room = request.node.name.translate(str.maketrans("_[]", "---")).strip("-")[-60:]
+    with ExitStack() as stack:
+
+        def begin(way: Way, **env: str) -> Session:
+            return stack.enter_context(seated(office, claude_code, model, folder, way=way, room=room, **env))
+
+        yield begin
+
+
+@pytest.fixture(params=["run", "tmux"])
+def way(request: pytest.FixtureRequest) -> Way:
+    chosen: Way = request.param
+    return chosen
+
+
+def test_an_idle_session_is_woken_and_reads(begin: Begin, way: Way, model: Model) -> None:
+    session = begin(way)
+    before = session.claude.typed()
+    session.office.say_elsewhere(session.room, "the build is green")
+    session.until_shown("the build is green")
+    assert session.claude.typed() == before + WAKE
+    assert model.was_told("/catchup")
+    session.until_row(state="idle", unread=0, hold=None)
+    assert session.row()["last_wake"]["outcome"] == "read"
+
+
+def test_a_dialog_is_never_answered_by_a_wake(begin: Begin, way: Way) -> None:
+    session = begin(way, READYROOM_HOOK_MODE="notify")
+    claude = session.claude
+    claude.prompt("TOOL touch made")
+    claude.until_status("waiting")
+    claude.terminal.until_shown("Do you want to proceed?")
+    typed, dialog = claude.typed(), claude.dialog()
+
+    for number in range(1, 4):
+        session.office.say_elsewhere(session.room, f"news {number}")
+        session.until_row(state="waiting", hold="dialog open", unread=number)
+    assert [row["hold"] for row in session.office.status()["sessions"] if row["dialog"]] == ["dialog open"]
+    assert claude.typed() == typed
+    assert claude.dialog() == dialog
+    assert not (claude.home.project / "made").exists()
+
+    claude.answer("Enter")
+    session.until_shown("news 3")
+    assert (claude.home.project / "made").exists()
+    assert claude.typed().removeprefix(typed).lstrip(b"\r") == WAKE
+
+
+def test_a_dialog_that_is_dismissed_lets_the_wake_go(begin: Begin, way: Way) -> None:
+    session = begin(way)
+    claude = session.claude
+    claude.prompt("TOOL touch made")
+    claude.until_status("waiting")
+    session.office.say_elsewhere(session.room, "never mind")
+    session.until_row(state="waiting", hold="dialog open")
+    claude.answer("Escape")
+    session.until_shown("never mind")
+    assert not (claude.home.project / "made").exists()
+
+
+@pytest.mark.parametrize("ending", ["erased", "submitted"])
+def test_a_half_typed_line_is_left_alone(begin: Begin, way: Way, ending: str) -> None:
+    session = begin(way, READYROOM_HOOK_MODE="notify")
+    claude = session.claude
+    claude.draft("half a line")
+    typed = claude.typed()
+
+    session.office.say_elsewhere(session.room, "there is news")
+    session.until_row(state="idle", hold="draft", draft=True, unread=1)
+    assert claude.typed() == typed
+    claude.terminal.until_shown("half a line")
+
+    if ending == "erased":
+        claude.terminal.press("Backspace", times=11)
+    else:
+        claude.terminal.press("Enter")
+    session.until_shown("there is news")
+    assert session.model.was_told("half a line") == (ending == "submitted")
+    assert claude.typed().removeprefix(typed).lstrip(b"\r\x7f") == WAKE
+
+
+def test_a_prompt_that_an_interrupt_puts_back_is_left_alone(begin: Begin, way: Way, model: Model) -> None:
+    session = begin(way)
+    claude = session.claude
+    model.hold()
+    claude.prompt("think about it")
+    claude.until_status("busy")
+    until(lambda: model.was_told("think about it"), "the prompt")
+    claude.terminal.press("Escape")
+    claude.until_status("idle")
+    claude.terminal.until_shown(PROMPT + "think about it")
+    model.go_on()
+    typed = claude.typed()
+
+    session.office.say_elsewhere(session.room, "there is news")
+    session.until_row(state="idle", hold="draft", unread=1)
+    assert claude.typed() == typed
+    claude.terminal.press("Backspace", times=14)
+    session.until_shown("there is news")
+    assert claude.typed() == typed + b"\x7f" * 14 + WAKE
+
+
+def test_what_is_said_during_a_turn_is_handed_over_at_its_end(begin: Begin, way: Way, model: Model) -> None:
+    session = begin(way)
+    model.hold()
+    session.claude.prompt("think about it")
+    session.claude.until_status("busy")
+    typed = session.claude.typed()
+    session.office.say_elsewhere(session.room, "one more thing")
+    session.until_row(state="busy", hold="busy", unread=1)
+    model.go_on()
+    until(lambda: any("> one more thing" in heard.reminders for heard in model.heard), model.heard.__repr__)
+    session.until_row(state="idle", unread=0)
+    assert session.claude.typed() == typed

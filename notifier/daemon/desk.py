@@ -115,11 +115,16 @@ class Desk:
         if told.mode == "notify":
             rooms = await self._core.unread_of(agent)
             return {"notice": waiting_text(rooms)} if rooms else {}
-        if not self._core.inbox.may_engage(agent, now=self._core.now()):
-            log.info("turn_not_kept_going", agent=agent, reason="loop_guard")
-            return {}
-        text = await self._handover.offer(agent)
+        text = None
+        if self._may_engage(agent):
+            text = await self._handover.offer(agent, allowed=lambda senders: self._may_engage(agent, senders))
         return {"text": text} if text else {}
+
+    def _may_engage(self, agent: str, senders: set[str] | None = None) -> bool:
+        may = self._core.inbox.may_engage(agent, senders, now=self._core.now())
+        if not may:
+            log.info("turn_not_kept_going", agent=agent, reason="loop_guard")
+        return may
 
     def _greeting(self, agent: str) -> str:
         seat = self._core.inbox.seats.get(agent)

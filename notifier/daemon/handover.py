@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,10 @@ class Batch:
     lease: str
     messages: list[Json]
     taken: bool = False
+
+    def senders(self) -> set[str]:
+        """Who wrote them."""
+        return {str(message["sender"]) for message in self.messages}
 
 
 @dataclass(slots=True)
@@ -74,8 +79,11 @@ class Handover:
             batch, turn.batch = turn.batch, None
             await self._ack(agent, batch.lease)
 
-    async def offer(self, agent: str) -> str | None:
-        """What the hook may hand over now; None for nothing, or nothing more in this turn."""
+    async def offer(self, agent: str, *, allowed: Callable[[set[str]], bool]) -> str | None:
+        """What the hook may hand over now; None for nothing, or nothing more in this turn.
+
+        `allowed` judges the senders. What it refuses stays leased for `LEASE_SECONDS`, then is unread again.
+        """
         turn = self.turn(agent)
         await self.seen(agent)
         if turn.engaged >= ENGAGED_PER_TURN:
@@ -86,6 +94,8 @@ class Handover:
             await self._ack(agent, batch.lease)
             batch = await self._poll(agent)
         if batch is None or all(message["id"] in turn.handed for message in batch.messages):
+            return None
+        if not allowed(batch.senders()):
             return None
         turn.batch = batch
         return handed_text(agent, batch.messages)
@@ -98,7 +108,7 @@ class Handover:
         turn.batch.taken = True
         turn.engaged += 1
         turn.handed.extend(message["id"] for message in turn.batch.messages)
-        return {str(message["sender"]) for message in turn.batch.messages}
+        return turn.batch.senders()
 
     def forget(self, agent: str) -> None:
         """The session has ended."""

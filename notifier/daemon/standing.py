@@ -28,6 +28,7 @@ def _row(seat: Seat, registry: Registry) -> dict[str, Any]:
         "unread": seat.counts.unread,
         "addressed": seat.counts.addressed,
         "rooms": seat.counts.rooms,
+        "senders": sorted(seat.senders()),
         "hold": seat.hold,
         "last_wake": {"rung": wake.rung, "outcome": wake.outcome, "reason": wake.reason} if wake else None,
         "wakes": len(seat.wakes),

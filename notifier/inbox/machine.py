@@ -129,10 +129,13 @@ class Inbox:
             return []
         return [*self._ladder.woken(seat, sent=sent, hold=hold, now=now), *self._look(now)]
 
-    def may_engage(self, agent: str, *, now: float) -> bool:
-        """Whether a turn's end may hand messages over and keep the turn going, as far as the damper goes."""
+    def may_engage(self, agent: str, senders: Collection[str] | None = None, *, now: float) -> bool:
+        """Whether a turn may be kept going for what `senders` wrote; None: those that nudges told of."""
         seat = self.seats.get(agent)
-        return seat is not None and self._ladder.damper.allows(agent, seat.senders(), now=now)
+        if seat is None:
+            return False
+        known = seat.senders() if senders is None else set(senders) - {agent}
+        return self._ladder.damper.allows(agent, known, now=now)
 
     def engaged(self, agent: str, senders: Collection[str], *, now: float) -> None:
         """Messages of these senders kept a turn going: as good as a wake, and counted like one."""

@@ -220,11 +220,11 @@ async def test_two_agents_who_keep_each_other_going_are_held(record: Running) ->
             for body in ("one", "two"):
                 await claude.hook("UserPromptSubmit")
                 await say(speaker, ROOM, body)
-                await box.until_row(handle, unread=1)
+                await box.until_row(handle, unread=1, senders=[speaker.agent])
                 assert f"> {body}" in text_of(await claude.hook("Stop"))
             await claude.hook("UserPromptSubmit")
             await say(speaker, ROOM, "three")
-            await box.until_row(handle, unread=1)
+            await box.until_row(handle, unread=1, senders=[speaker.agent])
             assert await claude.hook("Stop") == {}
             await box.until_row(handle, state="idle", unread=1, hold="loop_guard")
             assert box.wakes == []

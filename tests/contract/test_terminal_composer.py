@@ -1,0 +1,82 @@
+# ruff: noqa: RUF001 - the prompts of real programs look like other characters
+"""What is read off a screen as a draft, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from notifier.terminals.composer import Screen, composed, same_text
+
+RULE = "\x1b[38;5;244m" + "─" * 60 + "\x1b[39m"
+RULES = {
+    "empty": ("❯\xa0\x1b[7m \x1b[0m", ""),
+    "a draft": ("❯\xa0half a line\x1b[7m \x1b[0m", "half a line"),
+    "a draft on two lines": ("❯ two\n  lines", "two\n  lines"),
+    "a dim suggestion": ('❯ \x1b[2mTry "fix the bug"\x1b[22m', ""),
+    "a dim suggestion under the cursor": ('❯ \x1b[7mT\x1b[27m\x1b[2mry "fix the bug"\x1b[0m', ""),
+    "one letter under the cursor": ("❯ \x1b[7mx\x1b[27m", "x"),
+    "a letter with a dim completion": ("❯ x\x1b[7my\x1b[27m\x1b[2mz\x1b[0m", "x"),
+    "a shell command": ("!\xa0", None),
+    "a dialog": ("Do you want to proceed?", None),
+}
+
+
+@pytest.mark.parametrize(("shown", "draft"), RULES.values(), ids=RULES)
+def test_claude_code(shown: str, draft: str | None) -> None:
+    said = f"❯ an earlier prompt\n● done\n{RULE}\nsomething\n"
+    screen = Screen.read(f"{said}{RULE}\n{shown}\n{RULE}\n  ? for shortcuts", column=0, row=0)
+    assert composed(screen, "claude-code") == draft
+
+
+def test_claude_code_without_its_two_rules_is_not_known() -> None:
+    for text in ("", "❯ ", f"{RULE}\n❯ ", "some other program\n> "):
+        assert composed(Screen.read(text, column=2, row=0), "claude-code") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "row", "draft"),
+    {
+        "empty": ("› \n\n  gpt", 2, 0, ""),
+        "a dim suggestion": ("› \x1b[2mExplain this codebase\x1b[0m\n\n  gpt", 2, 0, ""),
+        "a draft": ("› half\n\n  gpt", 6, 0, "half"),
+        "a second line": ("› \n  second\n  gpt", 8, 1, "second"),
+        "an answer above": ("› earlier\n• done\n› \n  gpt", 2, 2, ""),
+        "no prompt": ("Allow this?\n  1. Yes", 0, 1, None),
+        "the cursor is elsewhere": ("menu\n› one", 0, 0, None),
+    }.values(),
+)
+def test_codex(text: str, column: int, row: int, draft: str | None) -> None:
+    assert composed(Screen.read(text, column=column, row=row), "codex") == draft
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "row", "draft"),
+    {
+        "empty": ("hello\n>", 2, 1, ""),
+        "empty without a blank": ("$", 1, 0, ""),
+        "a named prompt": ("work3-agent#1>", 15, 0, ""),
+        "a draft": ("> half a line", 13, 0, "half a line"),
+        "a draft that ends like a prompt": ("> a >", 5, 0, "a >"),
+        "blanks": (">", 5, 0, None),
+        "a cursor in front of the prompt": (">", 0, 0, None),
+        "no prompt": ("Working", 7, 0, None),
+        "an empty line": ("", 0, 0, None),
+        "a question": ("Really delete it? [y/N]", 24, 0, None),
+        "a prompt far above": ("> done\n" + "output\n" * 9, 0, 9, None),
+        "a wrapped draft": ("> this line is\nlonger", 6, 1, "this line is\nlonger"),
+    }.values(),
+)
+def test_any_other_program(text: str, column: int, row: int, draft: str | None) -> None:
+    assert composed(Screen.read(text, column=column, row=row), "plain") == draft
+
+
+@pytest.mark.parametrize("program", ["gemini", "opencode"])
+def test_programs_whose_form_is_not_known_are_never_read(program: str) -> None:
+    assert composed(Screen.read("> ", column=2, row=0), program) is None
+
+
+def test_a_line_is_the_same_wherever_it_was_wrapped() -> None:
+    assert same_text("read what\n  is new", "read what is new")
+    assert not same_text("read what is new now", "read what is new")
+    assert not same_text("/catchup/catchup", "/catchup")
+    assert not same_text(None, "/catchup")

@@ -15,6 +15,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from api.errors import RecordDown
@@ -24,6 +25,8 @@ Transaction = AsyncConnection
 
 CONNECT_SECONDS = 5.0
 ACQUIRE_SECONDS = 15.0
+STATEMENT_SECONDS = 20.0
+"""A PostgreSQL that hangs is as good as one that is away."""
 
 DOWN = (
     asyncpg.PostgresConnectionError,
@@ -76,6 +79,8 @@ class Database:
         try:
             async with self._engine.begin() as connection:
                 yield connection
+        except PoolTimeout as error:
+            raise RecordDown from error
         except DBAPIError as error:
             if error.connection_invalidated or isinstance(error, InterfaceError) or _is_down(error):
                 raise RecordDown from error
@@ -103,14 +108,17 @@ class Database:
             RecordDown: PostgreSQL is away; whether the transaction took effect is not known.
         """
         async with self._hot.borrowed() as connection:
-            await connection.execute(f"BEGIN; SELECT pg_advisory_xact_lock({-agent_id})")
             try:
+                await connection.execute(f"BEGIN; SELECT pg_advisory_xact_lock({-agent_id})")
                 yield Reader(connection, realm_id, agent_id)
-            except BaseException:
+                await connection.execute("COMMIT")
+            except Exception:
                 if not connection.is_closed():
                     await connection.execute("ROLLBACK")
                 raise
-            await connection.execute("COMMIT")
+            except BaseException:  # cancelled: where the transaction stands is not worth asking
+                connection.terminate()
+                raise
 
     async def listen(self, channel: str, heard: Callable[[str], None], ready: Callable[[], None]) -> None:
         """Hear NOTIFYs until cancelled; reconnects for ever, and calls `ready` on each connection."""
@@ -156,7 +164,12 @@ def _engine(dsn: str, size: int) -> AsyncEngine:
         pool_size=size,
         max_overflow=0,
         pool_timeout=ACQUIRE_SECONDS,
-        connect_args={"timeout": CONNECT_SECONDS, "server_settings": {"jit": "off"}},
+        pool_pre_ping=True,
+        connect_args={
+            "timeout": CONNECT_SECONDS,
+            "command_timeout": STATEMENT_SECONDS,
+            "server_settings": {"jit": "off", "application_name": "readyroom"},
+        },
     )
 
 
@@ -226,6 +239,8 @@ class _HotConnections:
             connection = self._idle.pop() if self._idle else await self._connect()
             yield connection
         except DOWN as error:
+            if connection is not None:
+                connection.terminate()
             await self.close()
             raise RecordDown from error
         finally:

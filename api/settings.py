@@ -19,7 +19,7 @@ class Settings(BaseSettings):
 
     database_url: SecretStr | None = None
     database_url_file: Path | None = None
-    database_connections: int = Field(default=8, ge=3, le=200)
+    database_connections: int = Field(default=8, ge=4, le=200)
     admin_token_file: Path | None = None
     host: str = "127.0.0.1"
     port: int = Field(default=7666, ge=0, le=65535)

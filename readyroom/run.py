@@ -20,9 +20,10 @@ from notifier.control.client import Control
 from notifier.errors import UnsafeFolder
 from notifier.record import Record, RecordError
 from notifier.settings import Access, Settings
+from notifier.terminals.child import CommandError
 from notifier.terminals.door import door
 from notifier.terminals.outer import Outer
-from notifier.terminals.relay import CommandError, Relay
+from notifier.terminals.relay import Relay
 from readyroom.claim import Claim, check_in
 from readyroom.entrance import WrongUsageError, enter
 
@@ -160,9 +161,9 @@ async def _known_to_the_notifier(control: str, relay: Relay, session: dict[str, 
 
 
 async def _tell(control: str, relay: Relay, session: dict[str, Any]) -> None:
-    await relay.started.wait()
-    while relay.terminal.process is not None:
-        request = {**session, "op": "launched", "process": asdict(relay.terminal.process)}
+    await relay.child.started.wait()
+    while (process := relay.child.process) is not None:
+        request = {**session, "op": "launched", "process": asdict(process)}
         await asyncio.to_thread(_ask, control, request)
         await asyncio.sleep(_TELL_SECONDS)
 

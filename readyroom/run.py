@@ -32,6 +32,8 @@ PROGRAMS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "open
 
 _TELL_SECONDS = 5.0
 _GOODBYE_SECONDS = 2.0
+_PATIENCE_SECONDS = 3.0
+"""How long a human who wants to begin is made to wait for a record that does not answer."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -104,7 +106,7 @@ def _run(launch: Launch) -> int:
 
 
 async def _enter_the_record(access: Access, launch: Launch, folder: str) -> Claim:
-    async with Record(access.url, access.token) as record:
+    async with Record(access.url, access.token, patience=_PATIENCE_SECONDS) as record:
         claim = await check_in(record, launch.program, launch.role, new=launch.new, folder=folder)
         record.agent = claim.agent
         try:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,6 +45,11 @@ class Session:
             lambda: facts.items() <= self.row().items(),
             lambda: f"{facts}, not {self.row()}:\n{self.claude.terminal.screen()}\n{self.office.log()}",
         )
+
+    def until_sender_is_told(self, message: dict[str, Any], why: str | None) -> None:
+        """Wait until the message's receipt says why it is unread; None: that it is read."""
+        told = partial(self.office.why_unread, message, self.agent)
+        until(lambda: told() == why, lambda: f"{why!r}, not {told()!r}")
 
     def until_shown(self, body: str) -> None:
         """Wait until the model has been shown a message's text as the result of its own poll."""

@@ -41,8 +41,8 @@ test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
 faults: $(VENV)/.installed-dev ## the long kill suites
 	$(BIN)/python -m pytest -m faults
 
-bench: $(VENV)/.installed-dev ## the product beside pgbench, four minutes (wants wrk)
-	$(BIN)/python -m bench
+bench: $(VENV)/.installed-dev ## the product beside pgbench, and wakes; ten minutes (wants wrk; WHAT=wakes: one alone)
+	$(BIN)/python -m bench $(WHAT)
 
 check: $(VENV)/.installed-dev ## format, lint, types, layers, compose, docs
 	$(BIN)/ruff format --check .

@@ -75,6 +75,11 @@ class Office:
         message: dict[str, Any] = run("say", room, body, "--json", env=self.elsewhere)["message"]
         return message
 
+    def senders(self, room: str) -> list[str]:
+        """Who has spoken in a room, in order."""
+        messages = run("history", room, "--json", env=self.elsewhere)["messages"]
+        return [message["sender"] for message in messages]
+
     def why_unread(self, message: dict[str, Any], agent: str) -> str | None:
         """Why an agent has not read a message, as its sender is told; None when it has."""
         token = Path(self.elsewhere["READYROOM_TOKEN_FILE"]).read_text().strip()

@@ -19,6 +19,9 @@ from tests.real.waiting import until
 Way = Literal["run", "tmux"]
 """How it was started: `readyroom run -- claude`, or just `claude`, in tmux both times."""
 
+PERMISSIONS = {"allow": ["Bash(readyroom poll:*)", "Bash(readyroom say:*)"]}
+"""What docs/howto/claude-code.md allows, besides what /catchup itself may do."""
+
 
 @dataclass(frozen=True)
 class Session:
@@ -91,5 +94,6 @@ def _new_handle(office: Office, before: set[str]) -> str:
 
 def install(home: Home) -> None:
     """Set the program up as docs/howto/claude-code.md says."""
-    home.write("settings.json", json.dumps({**MANUAL, **hook_settings()}))
+    permissions = {**MANUAL["permissions"], **PERMISSIONS}
+    home.write("settings.json", json.dumps({"permissions": permissions, **hook_settings()}))
     home.write(CATCHUP_FILE, CATCHUP)

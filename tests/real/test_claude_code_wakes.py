@@ -42,7 +42,7 @@ def way(request: pytest.FixtureRequest) -> Way:
     return chosen
 
 
-def test_an_idle_session_is_woken_and_reads(begin: Begin, way: Way, model: Model) -> None:
+def test_an_idle_session_is_woken_reads_and_answers(begin: Begin, way: Way, model: Model) -> None:
     session = begin(way)
     before = session.claude.typed()
     message = session.office.say_elsewhere(session.room, "the build is green")
@@ -52,6 +52,10 @@ def test_an_idle_session_is_woken_and_reads(begin: Begin, way: Way, model: Model
     session.until_row(state="idle", unread=0, hold=None)
     assert session.row()["last_wake"]["outcome"] == "read"
     session.until_sender_is_told(message, None)
+
+    session.claude.prompt(f"TOOL echo thanks | readyroom say {session.room}")
+    until(lambda: len(session.office.senders(session.room)) == 2, session.claude.terminal.screen)
+    assert session.office.senders(session.room) == [message["sender"], session.agent]
 
 
 def test_a_dialog_is_never_answered_by_a_wake(begin: Begin, way: Way) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import logging
+import os
 import random
 import signal
 import time
@@ -112,7 +113,8 @@ async def _measure(rounds: int, parent: Path | None, progress: Callable[[str], N
             nerve=True, sweep_seconds=SWEEP_SECONDS, notifier_options=["--no-damper"], parent=parent
         ) as stage,
     ):
-        facts = await asyncio.to_thread(surroundings, Machine.at(stage.folder / "record"))
+        facts = {"load average": f"{os.getloadavg()[0]:.2f} at the start"}
+        facts |= await asyncio.to_thread(surroundings, Machine.at(stage.folder / "record"))
         progress("say to nudge")
         fanouts = await nudges.fanouts(stage)
         return Wakes(fanouts, await _all_series(stage, rounds, progress), facts)

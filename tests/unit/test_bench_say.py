@@ -88,7 +88,7 @@ def test_every_contender_is_warmed_up_then_takes_each_round_in_turn() -> None:
         between=lambda: pauses.append(len(ran)),
         progress=lambda _: None,
     )
-    assert ran == ["say", "one", "two"] + ["say", "one", "two"] + ["one", "two", "say"]
+    assert ran == ["say", "one", "two", "say", "one", "two", "one", "two", "say"]
     assert pauses == [3, 6]
     assert {name: len(samples) for name, samples in measured.samples.items()} == {
         "say": 2,

@@ -36,7 +36,7 @@ test: $(VENV)/.installed-dev ## the tests that anyone can run (five minutes)
 	$(BIN)/python -m pytest -m "not real and not faults"
 
 test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
-	$(BIN)/python -m pytest -m real tests/real
+	$(BIN)/python -m pytest -m real -n 2 tests/real
 
 faults: $(VENV)/.installed-dev ## the long kill suites
 	$(BIN)/python -m pytest -m faults

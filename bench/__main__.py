@@ -70,7 +70,7 @@ def run(
     report(console, result, title=scenario.TITLE, before=results.committed(name))
     console.print(scenario.verdict(measured))
     if keep:
-        results.keep(name, result, plot(result, title=scenario.TITLE))
+        results.keep(name, result, plot(result))
     return result
 
 

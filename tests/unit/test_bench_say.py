@@ -121,6 +121,6 @@ def test_a_result_can_be_kept_and_drawn() -> None:
         "low": 500,
         "high": 2000,
     }
-    image = plot(result, title="say over HTTP")
+    image = plot(result)
     assert xml.etree.ElementTree.fromstring(image).tag.endswith("svg")
     assert b"<script" not in image

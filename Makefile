@@ -33,7 +33,7 @@ demo: install ## two agents on two boxes, one wakes the other
 	$(BIN)/readyroom demo
 
 test: $(VENV)/.installed-dev ## the tests that anyone can run (five minutes)
-	$(BIN)/python -m pytest -m "not real and not faults"
+	$(BIN)/python -m pytest -n 4 -m "not real and not faults"
 
 test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
 	$(BIN)/python -m pytest -m real -n 2 tests/real

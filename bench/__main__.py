@@ -18,6 +18,8 @@ from bench.rounds import measure
 from bench.surroundings import surroundings
 
 CONTESTS = {say.NAME: say}
+PAGE_COLUMNS = 160
+"""Where the output is no terminal, nothing needs to be folded."""
 SCENARIOS = (*CONTESTS, wakes.NAME)
 
 
@@ -33,6 +35,8 @@ def main(
 ) -> None:
     """Measure Readyroom beside its baselines."""
     console = Console()
+    if not console.is_terminal:
+        console.width = PAGE_COLUMNS
     unknown = set(scenario or ()) - set(SCENARIOS)
     trouble = f"There is no scenario {', '.join(unknown)}: {', '.join(SCENARIOS)}." if unknown else None
     if not unknown and CONTESTS.keys() & set(scenario or SCENARIOS):

@@ -30,7 +30,7 @@ def _figures(result: dict[str, Any], title: str) -> Table:
     cases = result["cases"]
     baselines = list(next(iter(cases.values()))["ratios"])
     table = Table(title=title, caption="medians of the rounds; in brackets the lowest and the highest")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for heading in ("per second", "p50 ms", "p99 ms", "CPU µs record", "CPU µs PostgreSQL"):
         table.add_column(heading, justify="right")
     for baseline in baselines:

@@ -30,8 +30,11 @@ from api.services.messages import Messages, refusal
 from api.services.metrics import Metrics
 from api.services.reading import Reading
 from api.services.record import Record
+from api.services.relations import Relations
 from api.services.rooms import Rooms
 from api.services.saying import Sayings
+from api.services.schemas import Schemas
+from api.services.system import SystemVoice
 from api.services.tokens import hash_of
 from api.settings import Settings
 from broker_bridge.broker import EmbeddedBroker
@@ -93,10 +96,13 @@ def _database(settings: Settings) -> Database:
 
 
 def _messages(settings: Settings, db: Database, rooms_: Rooms, announcements: Announcements) -> Messages:
+    sayings = Sayings(db, stale_seconds=settings.presence_stale_seconds, refusal=refusal)
     return Messages(
         rooms=rooms_,
-        sayings=Sayings(db, stale_seconds=settings.presence_stale_seconds, refusal=refusal),
+        sayings=sayings,
         announcements=announcements,
+        relations=Relations(db, Schemas()),
+        system=SystemVoice(db, sayings, announcements),
         rate=Rate(per_second=settings.say_per_second, burst=settings.say_burst),
         body_max_bytes=settings.body_max_bytes,
         payload_max_bytes=settings.payload_max_bytes,

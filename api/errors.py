@@ -7,7 +7,7 @@ ServiceError
 ├── Forbidden          NotAMember, OperatorOnly, BoxOnly
 ├── NotFound           RoomNotFound, MessageNotFound, NoSuchThing
 ├── Conflict           NameTaken, TooManyTokens, ClientIdReused
-├── Invalid            BadField, NoSuchAgent
+├── Invalid            BadField, NoSuchAgent, HopsUsedUp
 ├── TooMany            RateLimited
 └── Unavailable        RecordDown
 
@@ -222,6 +222,21 @@ class NoSuchAgent(Invalid):
 
     code = "no_such_agent"
     title = "Nobody answers to that"
+
+
+class HopsUsedUp(Invalid):
+    """A message has been passed on too often; facts: `thread_id`, and `origin`, who began the thread."""
+
+    code = "hop_limit_reached"
+    title = "The hop limit is used up"
+
+    def __init__(self, *, thread_id: str | None, origin: str) -> None:
+        super().__init__(
+            "This thread's hop limit is used up, so that the message was not passed on. Answer it instead "
+            f"(in_reply_to). {origin}, who began the thread, is told.",
+            thread_id=thread_id,
+            origin=origin,
+        )
 
 
 class RateLimited(TooMany):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from api.auth import CallerDep, RecordDep
 
@@ -19,4 +19,19 @@ async def message(
     """One message, with its receipt as it stands now."""
     found, receipt = await record.messages.message(caller, message_id)
     content = msgspec.json.encode({"message": found, "receipt": receipt})
+    return Response(content, media_type="application/json")
+
+
+@router.get("/v1/threads/{thread_id}", response_class=Response)
+async def thread(
+    thread_id: str,
+    caller: CallerDep,
+    record: RecordDep,
+    cursor: Annotated[str, Query(pattern=r"^\d{1,18}$")] = "0",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The thread, oldest first: the audit trail, as far as the caller may read it."""
+    messages = await record.messages.thread(caller, thread_id, after=int(cursor), limit=limit)
+    behind = str(messages[-1].id) if len(messages) == limit else None
+    content = msgspec.json.encode({"messages": messages, "next_cursor": behind})
     return Response(content, media_type="application/json")

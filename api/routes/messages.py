@@ -6,8 +6,13 @@ from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import AwareDatetime
 
 from api.auth import CallerDep, RecordDep
+from api.services.messages import SearchIn
+
+DEEPEST = 2000
+"""Of more matches than this, only the newest are ranked."""
 
 router = APIRouter(tags=["messages"])
 
@@ -33,5 +38,26 @@ async def thread(
     """The thread, oldest first: the audit trail, as far as the caller may read it."""
     messages = await record.messages.thread(caller, thread_id, after=int(cursor), limit=limit)
     behind = str(messages[-1].id) if len(messages) == limit else None
+    content = msgspec.json.encode({"messages": messages, "next_cursor": behind})
+    return Response(content, media_type="application/json")
+
+
+@router.get("/v1/search", response_class=Response)
+async def search(
+    caller: CallerDep,
+    record: RecordDep,
+    q: Annotated[str, Query(min_length=1, max_length=1000, description="Words; all of them must be there.")],
+    room: str | None = None,
+    sender: str | None = None,
+    type: str | None = None,
+    since: AwareDatetime | None = None,
+    cursor: Annotated[str, Query(pattern=r"^\d{1,4}$")] = "0",
+    limit: Annotated[int, Query(ge=1, le=200)] = 20,
+) -> Response:
+    """Full text over what the caller may read, best first, with the words that were sought highlighted."""
+    offset = int(cursor)
+    what = SearchIn(q=q, room=room, sender=sender, type=type, since=since, offset=offset, limit=limit)
+    messages = await record.messages.search(caller, what)
+    behind = str(offset + limit) if len(messages) == limit and offset + limit < DEEPEST else None
     content = msgspec.json.encode({"messages": messages, "next_cursor": behind})
     return Response(content, media_type="application/json")

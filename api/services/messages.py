@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -21,7 +23,7 @@ from api.errors import (
 from api.models import Caller
 from api.services import fields
 from api.services.announcing import Announcements
-from api.services.envelope import Message, from_row, rendered
+from api.services.envelope import Found, Message, found, from_row, rendered
 from api.services.limits import Rate
 from api.services.receipts import FullReceipt, from_rows
 from api.services.relations import Place, Relations
@@ -31,6 +33,7 @@ from api.services.system import SystemVoice
 from api.store import messages as store
 from api.store import receipts as receipt_store
 from api.store import rooms as room_store
+from api.store import search as search_store
 
 MessageId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
@@ -69,6 +72,19 @@ class Said(msgspec.Struct):
 
     message: Message
     receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class SearchIn:
+    """What to look for; all of it must hold."""
+
+    q: str
+    room: str | None
+    sender: str | None
+    type: str | None
+    since: dt.datetime | None
+    offset: int
+    limit: int
 
 
 class Messages:
@@ -171,6 +187,23 @@ class Messages:
             limit=limit,
         )
         return [from_row(row) for row in rows]
+
+    async def search(self, caller: Caller, what: SearchIn) -> list[Found]:
+        """Messages that the caller may read and that hold all the words, best first."""
+        fields.unicode_text("q", what.q)
+        rows = await search_store.search(
+            self._db,
+            realm_id=caller.realm_id,
+            agent_id=caller.agent_id,
+            words=what.q,
+            room=what.room,
+            sender=what.sender,
+            type_=what.type,
+            since=what.since,
+            offset=what.offset,
+            limit=what.limit,
+        )
+        return [found(row) for row in rows]
 
     async def thread(self, caller: Caller, thread_id: str, *, after: int, limit: int) -> list[Message]:
         """A thread's messages that the caller may read, oldest first.

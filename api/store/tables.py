@@ -237,6 +237,7 @@ conv_messages = sa.Table(
         "id",
         postgresql_where=sa.text("thread_id IS NOT NULL"),
     ),
+    sa.Index("conv_messages_words_idx", sa.text("message_words(body, payload)"), postgresql_using="gin"),
 )
 
 batches = sa.Table(
@@ -297,4 +298,34 @@ audit_log = sa.Table(
     _moment("at", nullable=False),
 )
 
-sa.event.listen(metadata, "before_create", sa.DDL(Namespace.DDL))  # type: ignore[no-untyped-call]
+# What stands together in code (`foo_bar.baz`, `getUserName`, `HTTPServer`) and what no blank divides
+# (Han, Kana, Hangul) becomes words of its own.
+SPLIT_WORDS = r"""
+    CREATE FUNCTION split_words(said text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
+    RETURN regexp_replace(
+        regexp_replace(
+            regexp_replace(
+                regexp_replace(said, '([[:lower:][:digit:]])([[:upper:]])', '\1 \2', 'g'),
+                '([[:upper:]])([[:upper:]][[:lower:]])', '\1 \2', 'g'),
+            '([\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff])', ' \1 ', 'g'),
+        '[^[:alnum:]]+', ' ', 'g')
+"""
+
+MESSAGE_WORDS = r"""
+    CREATE FUNCTION message_words(body text, payload jsonb) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN to_tsvector('simple'::regconfig, split_words(coalesce(body, payload ->> 'summary', '')))
+        || to_tsvector('simple'::regconfig,
+                       regexp_replace(coalesce(body, payload ->> 'summary', ''), '[^[:alnum:]]+', ' ', 'g'))
+"""
+
+SEARCHED_WORDS = r"""
+    CREATE FUNCTION searched_words(sought text) RETURNS tsquery
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
+    RETURN plainto_tsquery('simple'::regconfig, split_words(sought))
+        || plainto_tsquery('simple'::regconfig, regexp_replace(sought, '[^[:alnum:]]+', ' ', 'g'))
+"""
+
+for _ddl in (Namespace.DDL, SPLIT_WORDS, MESSAGE_WORDS, SEARCHED_WORDS):
+    sa.event.listen(metadata, "before_create", sa.DDL(_ddl))  # type: ignore[no-untyped-call]

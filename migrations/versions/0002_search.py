@@ -42,7 +42,9 @@ SEARCHED_WORDS = r"""
 def upgrade() -> None:
     for statement in (SPLIT_WORDS, MESSAGE_WORDS, SEARCHED_WORDS):
         op.execute(statement)
-    op.execute("CREATE INDEX conv_messages_words_idx ON conv_messages USING gin (message_words(body, payload))")
+    op.execute(
+        "CREATE INDEX conv_messages_words_idx ON conv_messages USING gin (message_words(body, payload))"
+    )
 
 
 def downgrade() -> None:

@@ -36,13 +36,13 @@ test: $(VENV)/.installed-dev ## the tests that anyone can run (five minutes)
 	$(BIN)/python -m pytest -m "not real and not faults"
 
 test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
-	$(BIN)/python -m pytest -m real tests/real
+	$(BIN)/python -m pytest -m real -n 2 tests/real
 
 faults: $(VENV)/.installed-dev ## the long kill suites
 	$(BIN)/python -m pytest -m faults
 
-bench: $(VENV)/.installed-dev ## the product beside pgbench, four minutes (wants wrk)
-	$(BIN)/python -m bench
+bench: $(VENV)/.installed-dev ## the product beside pgbench, and wakes; ten minutes (wants wrk; WHAT=wakes: one alone)
+	$(BIN)/python -m bench $(WHAT)
 
 check: $(VENV)/.installed-dev ## format, lint, types, layers, compose, docs
 	$(BIN)/ruff format --check .

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from bench import machine, results, say, wrk
+from bench import delays, machine, results, say, wakes, wrk
 from bench.database import value
 from bench.load import LoadFailed
 from bench.meter import Meter
@@ -17,26 +17,35 @@ from bench.report import report
 from bench.rounds import measure
 from bench.surroundings import surroundings
 
-SCENARIOS = {say.NAME: say}
+CONTESTS = {say.NAME: say}
+SCENARIOS = (*CONTESTS, wakes.NAME)
 
 
 def main(
     scenario: Annotated[list[str] | None, typer.Argument(help="Which ones.", show_default="all")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Samples of each contender.")] = 5,
     seconds: Annotated[int, typer.Option(min=1, help="Seconds a sample.")] = 3,
+    wakes_a_rung: Annotated[
+        int, typer.Option("--wakes", min=1, max=wakes.MOST_ROUNDS, help="Wakes of each rung.")
+    ] = 50,
     folder: Annotated[Path | None, typer.Option(help="Where the database lies meanwhile.")] = None,
     keep: Annotated[bool, typer.Option(help="Write bench/results/.")] = True,
 ) -> None:
     """Measure Readyroom beside its baselines."""
     console = Console()
     unknown = set(scenario or ()) - set(SCENARIOS)
-    trouble = f"There is no scenario {', '.join(unknown)}." if unknown else wrk.missing()
+    trouble = f"There is no scenario {', '.join(unknown)}: {', '.join(SCENARIOS)}." if unknown else None
+    if not unknown and CONTESTS.keys() & set(scenario or SCENARIOS):
+        trouble = wrk.missing()
     if trouble:
         console.print(trouble, style="red")
         raise typer.Exit(1)
     for name in scenario or SCENARIOS:
         try:
-            run(console, name, rounds=rounds, seconds=seconds, folder=folder, keep=keep)
+            if name == wakes.NAME:
+                wake(console, rounds=wakes_a_rung, folder=folder, keep=keep)
+            else:
+                run(console, name, rounds=rounds, seconds=seconds, folder=folder, keep=keep)
         except (LoadFailed, machine.NotUp) as error:
             console.print(f"{name}: {error}", style="red", markup=False)
             raise typer.Exit(1) from None
@@ -45,8 +54,8 @@ def main(
 def run(
     console: Console, name: str, *, rounds: int, seconds: int, folder: Path | None, keep: bool
 ) -> dict[str, Any]:
-    """Run one scenario on a machine of its own."""
-    scenario = SCENARIOS[name]
+    """Run one contest on a machine of its own."""
+    scenario = CONTESTS[name]
     with console.status("starting") as status, machine.running(folder) as up:
         facts = surroundings(up)
         measured = measure(
@@ -61,8 +70,17 @@ def run(
     report(console, result, title=scenario.TITLE, before=results.committed(name))
     console.print(scenario.verdict(measured))
     if keep:
-        results.keep(name, result, plot(result, title=scenario.TITLE))
+        results.keep(name, result, plot(result))
     return result
+
+
+def wake(console: Console, *, rounds: int, folder: Path | None, keep: bool) -> None:
+    """Run the scenario of the wakes, which has no baseline."""
+    with console.status("waking") as status:
+        measured = wakes.measure(rounds, folder, progress=status.update)
+    delays.report(console, measured)
+    if keep:
+        results.keep(wakes.NAME, wakes.document(measured))
 
 
 if __name__ == "__main__":

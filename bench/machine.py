@@ -36,6 +36,16 @@ class Machine:
     dsn: str
     pid: int
 
+    @classmethod
+    def at(cls, folder: Path) -> Machine:
+        """The one that runs with this data folder.
+
+        Raises:
+            FileNotFoundError: it is not ready.
+        """
+        facts = json.loads((folder / "up.json").read_text(encoding="utf-8"))
+        return cls(folder, facts["url"], facts["database_url"], facts["pid"])
+
     @property
     def superuser_dsn(self) -> str:
         """The same database as PostgreSQL's superuser, who may ask for a checkpoint."""
@@ -58,8 +68,7 @@ def running(parent: Path | None) -> Iterator[Machine]:
         if os.geteuid() == 0:
             home.chmod(0o711)  # the account that PostgreSQL runs under must pass
         with _process(home) as process:
-            facts = _ready(process, home)
-            yield Machine(home / "data", facts["url"], facts["database_url"], process.pid)
+            yield _ready(process, home)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -88,12 +97,11 @@ def _process(home: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.wait()
 
 
-def _ready(process: subprocess.Popen[bytes], home: Path) -> dict[str, str]:
+def _ready(process: subprocess.Popen[bytes], home: Path) -> Machine:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(FileNotFoundError):
-            facts: dict[str, str] = json.loads((home / "data" / "up.json").read_text(encoding="utf-8"))
-            return facts
+            return Machine.at(home / "data")
         time.sleep(0.05)
     words = (home / "up.log").read_text(encoding="utf-8", errors="replace")
     raise NotUp(f"`readyroom up` did not come up.\n{words[-2000:]}")

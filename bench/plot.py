@@ -1,34 +1,25 @@
-"""The picture of a result: a group of bars a case, a bar a contender, with the range of its rounds."""
+"""The picture of a result: a chart a case, a bar a contender, as long as the median of its rounds."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pygal  # type: ignore[import-untyped]
-from pygal.style import CleanStyle  # type: ignore[import-untyped]
+import leather  # type: ignore[import-untyped]
+
+PRODUCT, BASELINE = "#2a7f62", "#b8c4bf"
 
 
-def plot(result: dict[str, Any], *, title: str) -> bytes:
+def plot(result: dict[str, Any]) -> bytes:
     """An SVG image without scripts."""
-    chart = pygal.Bar(
-        js=(),
-        title=title,
-        y_title="operations a second",
-        style=CleanStyle(font_family="sans-serif"),
-        width=960,
-        height=540,
-        legend_at_bottom=True,
-        pretty_print=True,
-        no_prefix=True,
-        value_formatter=lambda number: f"{number:,.0f}",
-    )
-    cases = result["cases"]
-    chart.x_labels = list(cases)
-    for name in next(iter(cases.values()))["contenders"]:
-        chart.add(name, [_bar(case["contenders"][name]["per_second"]) for case in cases.values()])
-    image: bytes = chart.render()
-    return image
+    grid = leather.Grid()
+    for name, case in result["cases"].items():
+        grid.add_one(_chart(name, case))
+    image: str = grid.to_svg()
+    return image.encode()
 
 
-def _bar(figure: dict[str, float]) -> dict[str, Any]:
-    return {"value": figure["median"], "ci": {"low": figure["low"], "high": figure["high"]}}
+def _chart(name: str, case: dict[str, Any]) -> Any:
+    bars = [(figures["per_second"]["median"], contender) for contender, figures in case["contenders"].items()]
+    chart = leather.Chart(f"{name}: a second")
+    chart.add_bars(bars, fill_color=lambda bar: BASELINE if bar.y in case["ratios"] else PRODUCT)
+    return chart

@@ -15,7 +15,7 @@ NOISE_CORES = 0.15
 def report(console: Console, result: dict[str, Any], *, title: str, before: dict[str, Any] | None) -> None:
     """Print a result, and how its ratios moved since the one before."""
     console.print(_figures(result, title))
-    console.print(_surroundings(result))
+    console.print(surroundings(result))
     for name, case in result["cases"].items():
         if case["foreign_cores"] > NOISE_CORES:
             others = f"{case['foreign_cores']:.2f} processors worked for others: only indicative."
@@ -59,7 +59,8 @@ def _range(figure: dict[str, float], form: str) -> str:
     return f"{figure['median']:{form}} ({figure['low']:{form}} to {figure['high']:{form}})"
 
 
-def _surroundings(result: dict[str, Any]) -> Table:
+def surroundings(result: dict[str, Any]) -> Table:
+    """What the figures depend on, a line each."""
     table = Table.grid(padding=(0, 2))
     for name, fact in result["surroundings"].items():
         table.add_row(Text(name, style="dim"), fact)

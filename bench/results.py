@@ -65,9 +65,10 @@ def committed(scenario: str) -> dict[str, Any] | None:
     return found
 
 
-def keep(scenario: str, result: dict[str, Any], plot: bytes) -> None:
-    """Write both files; what was there before is in the history."""
+def keep(scenario: str, result: dict[str, Any], plot: bytes | None = None) -> None:
+    """Write the files; what was there before is in the history."""
     FOLDER.mkdir(exist_ok=True)
     text = json.dumps(result, indent=2, ensure_ascii=False)
     (FOLDER / f"{scenario}.json").write_text(f"{text}\n", encoding="utf-8")
-    (FOLDER / f"{scenario}.svg").write_bytes(plot)
+    if plot is not None:
+        (FOLDER / f"{scenario}.svg").write_bytes(plot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -34,6 +35,10 @@ class Limits:
     outgoing: int = 2000
     links: int = 64
     grace: float = 10
+
+    def has_room(self, names: Collection[str], name: str) -> bool:
+        """Whether a connection that holds `names` may hold `name` too."""
+        return name in names or len(names) < self.names
 
 
 class Bucket:

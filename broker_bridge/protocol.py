@@ -13,10 +13,12 @@ from typing import Any
 from broker_bridge import presence
 from broker_bridge.actions import Action, Answer, Emit, HangUp
 from broker_bridge.connection import Connection, Frame
-from broker_bridge.handlers import HANDLERS, auth_fail, is_record, nudge_deliveries
+from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
+from broker_bridge.publishing import is_record, nudge_deliveries
+from broker_bridge.refusals import auth_fail
 from broker_bridge.registry import Registry
 
 SERVER = "readyroom"
@@ -88,7 +90,7 @@ class Protocol:
     def _log_in(self, connection: Connection, admission: Admission | None) -> Iterator[Action]:
         if admission is None:
             connection.failed_logins += 1
-            yield auth_fail(connection, 401, "Invalid authentication token")
+            yield auth_fail(connection, 401, "This token is not valid here")
             if connection.failed_logins >= self._limits.logins:
                 yield HangUp(connection.id)
             return
@@ -120,10 +122,10 @@ class Protocol:
         if connection.may(event):
             actions = list(handler(self._registry, connection, frame))
         elif connection.admission is None:
-            actions = [auth_fail(connection, 401, f"Authentication required before {event}")]
+            actions = [auth_fail(connection, 401, f"Log in before {event}")]
         else:
             role = connection.admission.role
-            actions = [auth_fail(connection, 403, f"Role '{role}' is not allowed to send {event}")]
+            actions = [auth_fail(connection, 403, f"A token with the role {role} may not send {event}")]
         if not any(isinstance(action, Answer) for action in actions):
             actions.append(Answer(frame.ref))
         return actions

@@ -20,9 +20,10 @@ from notifier.control.client import Control
 from notifier.errors import UnsafeFolder
 from notifier.record import Record, RecordError
 from notifier.settings import Access, Settings
+from notifier.terminals.child import CommandError
 from notifier.terminals.door import door
 from notifier.terminals.outer import Outer
-from notifier.terminals.relay import CommandError, Relay
+from notifier.terminals.relay import Relay
 from readyroom.claim import Claim, check_in
 from readyroom.entrance import WrongUsageError, enter
 
@@ -31,6 +32,8 @@ PROGRAMS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "open
 
 _TELL_SECONDS = 5.0
 _GOODBYE_SECONDS = 2.0
+_PATIENCE_SECONDS = 3.0
+"""How long a human who wants to begin is made to wait for a record that does not answer."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -103,7 +106,7 @@ def _run(launch: Launch) -> int:
 
 
 async def _enter_the_record(access: Access, launch: Launch, folder: str) -> Claim:
-    async with Record(access.url, access.token) as record:
+    async with Record(access.url, access.token, patience=_PATIENCE_SECONDS) as record:
         claim = await check_in(record, launch.program, launch.role, new=launch.new, folder=folder)
         record.agent = claim.agent
         try:
@@ -160,9 +163,9 @@ async def _known_to_the_notifier(control: str, relay: Relay, session: dict[str, 
 
 
 async def _tell(control: str, relay: Relay, session: dict[str, Any]) -> None:
-    await relay.started.wait()
-    while relay.terminal.process is not None:
-        request = {**session, "op": "launched", "process": asdict(relay.terminal.process)}
+    await relay.child.started.wait()
+    while (process := relay.child.process) is not None:
+        request = {**session, "op": "launched", "process": asdict(process)}
         await asyncio.to_thread(_ask, control, request)
         await asyncio.sleep(_TELL_SECONDS)
 

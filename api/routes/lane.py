@@ -104,8 +104,7 @@ class Lane:
             body = await self._given(operation, scope, receive)
             if isinstance(body, SayIn):
                 _take_idempotency_key(body, scope["headers"])
-            async with self._endable(caller, body, receive):
-                status, answer = await operation.run(caller, body, room)
+            status, answer = await self._run(operation, caller, body, room, receive)
         except _CallerLeft:
             return
         except Exception as error:
@@ -125,13 +124,19 @@ class Lane:
             if gone.covers(realm=caller.realm, name=caller.name, token_id=caller.token_id):
                 waiting.end(BadToken())
 
+    async def _run(
+        self, operation: Operation, caller: Caller, body: Any, room: str, receive: Receive
+    ) -> Answer:
+        if getattr(body, "wait_seconds", 0) <= 0:
+            return await operation.run(caller, body, room)
+        async with self._endable(caller, receive):
+            return await operation.run(caller, body, room)
+
     @contextlib.asynccontextmanager
-    async def _endable(self, caller: Caller, body: Any, receive: Receive) -> AsyncIterator[None]:
-        """End the block when the caller hangs up or its token goes; only who waits is worth it."""
+    async def _endable(self, caller: Caller, receive: Receive) -> AsyncIterator[None]:
+        """End the block when the caller, who waits for something to arrive, hangs up or its token goes."""
         task = asyncio.current_task()
-        if task is None or getattr(body, "wait_seconds", 0) <= 0:
-            yield
-            return
+        assert task is not None
         waiting = _Waiting(caller, task)
         self._waiting.add(waiting)
         watcher = asyncio.create_task(waiting.watch(receive))

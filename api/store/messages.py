@@ -36,41 +36,53 @@ COLUMNS = (
 asks for the sender's membership, which an address does not."""
 
 _NAMES = ", ".join(name for name, _ in COLUMNS[:-2])
-_ARRAYS = ", ".join(f"${place}::{type_}[]" for place, (_, type_) in enumerate(COLUMNS, start=3))
+# Inside a SELECT the planner cannot see an array's length: it keeps one plan for batches of every size.
+_ARRAYS = ", ".join(f"(SELECT ${place}::{type_}[])" for place, (_, type_) in enumerate(COLUMNS, start=3))
 
-_ACCEPTED = f"""
-    SELECT coalesce(
-               json_agg(json_build_object('agent', r.handle, 'state', {state("$2")}) ORDER BY r.handle), '[]'
-           )::text AS accepted,
-           coalesce(array_agg(DISTINCT coalesce(r.box_id, r.agent_id)), '{{}}') AS listeners
+_AUDIENCE = f"""
+    SELECT c.realm_id, c.conv_id, r.agent_id, r.kind, r.box_id, r.addresses, r.handle,
+           json_build_object('agent', r.handle, 'state', {state("$2")}) AS accepted
       FROM conv_members c
       JOIN agents r ON r.realm_id = c.realm_id AND r.agent_id = c.agent_id
-     WHERE c.realm_id = m.realm_id AND c.conv_id = m.conv_id AND {MEMBER} AND r.retired_at IS NULL
-       AND {HEARS} AND {ADDRESSED}
+     WHERE {MEMBER} AND r.retired_at IS NULL
 """
+"""Who is in which room, each as receipts name it."""
+
+
+def _receipt(audience: str) -> str:
+    """Of an audience, those who hear the message `m`, and the boxes and people to nudge for them."""
+    return f"""
+        SELECT coalesce(json_agg(r.accepted ORDER BY r.handle), '[]')::text AS accepted,
+               coalesce(array_agg(DISTINCT coalesce(r.box_id, r.agent_id)), '{{}}') AS listeners
+          FROM {audience} r
+         WHERE r.realm_id = m.realm_id AND r.conv_id = m.conv_id AND {HEARS} AND {ADDRESSED}
+    """
+
 
 # One statement for a whole batch. The rooms' locks, in order, are held through the commit, and ids are drawn
-# under them: within a room, commit order is id order. The cursor of every reader rests on that.
+# under them: within a room, commit order is id order. The cursor of every reader rests on that. The rooms'
+# members are looked up once for all messages of a batch.
 SAY = f"""
     WITH locked AS MATERIALIZED (
-        SELECT pg_advisory_xact_lock(room) FROM unnest($1::bigint[]) AS room
+        SELECT pg_advisory_xact_lock(room) FROM unnest((SELECT $1::bigint[])) AS room
     ), m AS MATERIALIZED (
         SELECT nextval({_SEQUENCE}) AS id, clock_timestamp() AS created_at, said.*
           FROM (SELECT count(*) FROM locked) AS every_lock,
                unnest({_ARRAYS}) WITH ORDINALITY AS said ({", ".join(name for name, _ in COLUMNS)}, place)
-         WHERE NOT in_room OR EXISTS (
-               SELECT FROM conv_members c
-                WHERE c.realm_id = said.realm_id AND c.agent_id = said.sender_id AND c.conv_id = said.conv_id
-                  AND {MEMBER})
+         WHERE NOT in_room OR (
+               SELECT {MEMBER} FROM conv_members c
+                WHERE c.realm_id = said.realm_id AND c.agent_id = said.sender_id AND c.conv_id = said.conv_id)
          ORDER BY place
     ), stored AS (
         INSERT INTO conv_messages (id, created_at, expires_at, {_NAMES}) OVERRIDING SYSTEM VALUE
         SELECT id, created_at, created_at + ttl_seconds * interval '1 second', {_NAMES} FROM m
             ON CONFLICT (realm_id, sender_id, client_id) WHERE client_id IS NOT NULL DO NOTHING
         RETURNING id, expires_at
+    ), audience AS MATERIALIZED (
+        {_AUDIENCE} AND (c.realm_id, c.conv_id) IN (SELECT realm_id, conv_id FROM m)
     )
     SELECT m.place, m.id, m.created_at, stored.expires_at, a.accepted, a.listeners
-      FROM stored JOIN m USING (id) CROSS JOIN LATERAL ({_ACCEPTED}) a
+      FROM stored JOIN m USING (id) CROSS JOIN LATERAL ({_receipt("audience")}) a
 """
 
 MESSAGE = """
@@ -88,7 +100,7 @@ FROM_MESSAGE = """
 
 BY_CLIENT_ID = f"""
     SELECT {MESSAGE}, m.content_hash, a.accepted
-      FROM conv_messages m {FROM_MESSAGE} CROSS JOIN LATERAL ({_ACCEPTED}) a
+      FROM conv_messages m {FROM_MESSAGE} CROSS JOIN LATERAL ({_receipt(f"({_AUDIENCE})")}) a
      WHERE m.realm_id = $1 AND m.sender_id = $3 AND m.client_id = $4
 """
 

@@ -23,6 +23,8 @@ class Checks:
         self.began_at = float("-inf")
         self._in_flight = False
         self._wanted_at: float | None = None
+        self._gathering = False
+        self._gathered_at = float("-inf")
         self._failures = 0
 
     def want(self, at: float) -> None:
@@ -30,14 +32,17 @@ class Checks:
         self._wanted_at = at if self._wanted_at is None else min(self._wanted_at, at)
 
     def want_gathered(self, now: float) -> None:
-        """A look is wanted now, but bursts share one."""
-        self.want(max(now, self.began_at + self._policy.gather))
+        """A look is wanted now; what follows soon after another one like it waits, and shares."""
+        self._gathering = True
+        self.want(max(now, self._gathered_at + self._policy.gather))
 
     def begin(self, now: float) -> bool:
         """Whether to begin a look at this moment; True counts it as begun."""
         if self._in_flight or self._wanted_at is None or now < self._wanted_at:
             return False
         self._in_flight, self._wanted_at = True, now + self._policy.sweep
+        if self._gathering:
+            self._gathering, self._gathered_at = False, now
         self.serial += 1
         self.began_at = now
         return True

@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     r"|(?P<control>[\x00-\x1a\x1c-\x1f\x7f\x9b])"
 )
 _CUT_LIMIT = 4096
-_BACKLOG = 256 * 1024
+_BACKLOG = 128 * 1024
 _ALTERNATE = frozenset({"47", "1047", "1049"})
 
 

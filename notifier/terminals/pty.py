@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from notifier.sessions import Process
-from notifier.terminals.base import Draft, Hold, Look
+from notifier.terminals.base import KEY_SECONDS, Draft, Hold, Look
 from notifier.terminals.composer import KNOWN_FORMS, composed, same_text
 from notifier.terminals.emulator import Emulator
 from notifier.terminals.keys import Keys
@@ -23,7 +23,6 @@ class OwnPty:
     No call lets the event loop run, so nothing can come between a look and what follows it at once.
 
     Attributes:
-        process: the program that was launched; None until it has started and after it has ended.
         tty: path of its terminal.
         keys: what the human has typed.
         output: what the program has printed.
@@ -33,16 +32,20 @@ class OwnPty:
         self,
         tty: str,
         *,
+        process: Callable[[], Process | None],
         program: str = "plain",
         send: Callable[[bytes], None],
         unread_keys: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`send` types bytes at the program; `unread_keys` tells of keys that are yet to be read."""
-        self.process: Process | None = None
+        """`send` types bytes at the program; `unread_keys` tells of keys that are yet to be read.
+
+        `process` tells which process must be in front; None before it has started and after it has ended.
+        """
         self.tty = tty
         self.keys = Keys()
         self.output = Output()
+        self._process = process
         self._program = program
         self._emulator = Emulator(_ROWS, _COLUMNS)
         self._send = send
@@ -72,10 +75,14 @@ class OwnPty:
         """See what can be known now."""
         now = self._clock()
         last_key = now if self._unread_keys() else self.keys.last_key
+        key_age = None if last_key is None else now - last_key
+        hold = self._hold()
+        # Reading the screen takes time; it does not while a human waits for the next echo.
+        idle = hold is None and (key_age is None or key_age >= KEY_SECONDS)
         return Look(
-            hold=self._hold(),
-            draft=self._draft(),
-            key_age=None if last_key is None else now - last_key,
+            hold=hold,
+            draft=judged(self._program, keys=self.keys.draft, shown=self._composed() if idle else None),
+            key_age=key_age,
             output_age=None if self.output.last is None else now - self.output.last,
             bracketed=self.output.bracketed,
             alternate=self.output.alternate,
@@ -104,26 +111,27 @@ class OwnPty:
             self._send(b"\r")
         return hold
 
-    def _draft(self) -> Draft:
-        """Keys and screen together.
-
-        Where a program's composer has a form of its own, the screen is right: keys may have answered a
-        dialog, and Escape may have put an old prompt back. A prompt that could be any program's (one that
-        asks for a password, say) only decides what the keys leave open. What neither knows is a draft.
-        """
-        shown = self._composed()
-        if shown:
-            return "draft"
-        if shown == "" and (self._program in KNOWN_FORMS or self.keys.draft == "unknown"):
-            return "empty"
-        return "empty" if self.keys.draft == "empty" else "draft"
-
     def _composed(self) -> str | None:
         return composed(self._emulator.screen(), self._program)
 
     def _hold(self) -> Hold | None:
-        if self.process is None:
+        process = self._process()
+        if process is None:
             return "process gone"
-        if hold := hold_of(self.process, tty=self.tty):
+        if hold := hold_of(process, tty=self.tty):
             return hold
         return "another screen" if self.output.alternate and not self._home_is_alternate else None
+
+
+def judged(program: str, *, keys: Draft, shown: str | None) -> Draft:
+    """What stands in the composer, by what was typed and by what the screen shows.
+
+    Where a program's composer has a form of its own, the screen is right: keys may have answered a dialog,
+    and Escape may have put an old prompt back. A prompt that could be any program's (one that asks for a
+    password, say) only decides what the keys leave open. What neither knows is a draft.
+    """
+    if shown:
+        return "draft"
+    if shown == "" and (program in KNOWN_FORMS or keys == "unknown"):
+        return "empty"
+    return "empty" if keys == "empty" else "draft"

@@ -38,6 +38,7 @@ class Agent:
             while (line := prompt.read()) is not None:
                 if line.strip():
                     self._journal.note("keys", at=prompt.first_key)
+                    self._journal.note("enter")
                     self._turn(line.strip())
         self._hook("session-end")
 

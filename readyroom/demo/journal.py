@@ -26,3 +26,8 @@ class Journal:
         except FileNotFoundError:
             return []
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def first(self, event: str, **facts: object) -> dict[str, Any] | None:
+        """The first event of that name with these facts; None while there is none."""
+        wanted = {"event": event, **facts}
+        return next((noted for noted in self.events() if wanted.items() <= noted.items()), None)

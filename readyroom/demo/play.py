@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from notifier.record import Record
@@ -21,18 +22,20 @@ ROLES = {"desk": "asker", "lab": "answerer"}
 Say = Callable[[str], None]
 
 
+def agent_program(*, room: str, log: Path) -> list[str]:
+    """How the scripted agent program is started: where it speaks, and where it writes down what it does."""
+    return [sys.executable, "-m", "readyroom.demo.agent", "--room", room, "--log", str(log)]
+
+
+def launched(program: Sequence[str], *, role: str, room: str) -> list[str]:
+    """How a program is started as a session of its own."""
+    return [*READYROOM, "run", "--role", role, "--room", room, "--", *program]
+
+
 def command_of(box: Box) -> list[str]:
     """How the box's agent program is started."""
-    agent = [
-        sys.executable,
-        "-m",
-        "readyroom.demo.agent",
-        "--room",
-        ROOM,
-        "--log",
-        str(box.folder / "agent.jsonl"),
-    ]
-    return [*READYROOM, "run", "--role", ROLES[box.name], "--room", ROOM, "--", *agent]
+    program = agent_program(room=ROOM, log=box.folder / "agent.jsonl")
+    return launched(program, role=ROLES[box.name], room=ROOM)
 
 
 async def perform(stage: Stage, windows: tuple[Window, Window], tell: Say) -> tuple[Leg, Leg]:
@@ -55,10 +58,10 @@ async def _perform(stage: Stage, windows: tuple[Window, Window], tell: Say) -> t
     await _both_idle(stage)
     tell("Both sessions are idle. At desk, a question is typed.")
     windows[0].type(QUESTION)
-    question = await stage.wait("the question to be stored", lambda: _noted(desk, "said"))
+    question = await stage.wait("the question to be stored", lambda: desk.journal.first("said"))
     there = await _leg(stage, question, sender=desk, reader=lab)
     tell("lab was woken and has read it.")
-    answer = await stage.wait("the answer to be stored", lambda: _noted(lab, "said"))
+    answer = await stage.wait("the answer to be stored", lambda: lab.journal.first("said"))
     back = await _leg(stage, answer, sender=lab, reader=desk)
     tell("desk was woken and has read the answer.")
     return there, back
@@ -66,7 +69,8 @@ async def _perform(stage: Stage, windows: tuple[Window, Window], tell: Say) -> t
 
 async def _leg(stage: Stage, said: dict[str, Any], *, sender: Box, reader: Box) -> Leg:
     read = await stage.wait(
-        f"{reader.name} to be woken and to read #{said['id']}", lambda: _noted(reader, "read", id=said["id"])
+        f"{reader.name} to be woken and to read #{said['id']}",
+        lambda: reader.journal.first("read", id=said["id"]),
     )
     return Leg.measured(said, read, sender=sender, reader=reader)
 
@@ -74,9 +78,8 @@ async def _leg(stage: Stage, said: dict[str, Any], *, sender: Box, reader: Box) 
 async def _both_idle(stage: Stage) -> None:
     """Wait until the record itself says so, through the notifiers' reports."""
     for box in stage.boxes:
-        await stage.wait(f"the agent program of {box.name} to start", partial(_noted, box, "ready"))
-    token = (stage.boxes[0].folder / "box.token").read_text()
-    async with Record(stage.url, token) as record:
+        await stage.wait(f"the agent program of {box.name} to start", partial(box.journal.first, "ready"))
+    async with Record(stage.url, stage.boxes[0].token()) as record:
         end = asyncio.get_running_loop().time() + STEP_SECONDS
         while (states := await _states(record)) != ["idle"] * len(ROLES):
             if asyncio.get_running_loop().time() > end:
@@ -88,8 +91,3 @@ async def _both_idle(stage: Stage) -> None:
 
 async def _states(record: Record) -> list[str]:
     return [row["state"] for row in await record.agents() if row["kind"] == "session"]
-
-
-def _noted(box: Box, event: str, **facts: object) -> dict[str, Any] | None:
-    wanted = {"event": event, **facts}
-    return next((noted for noted in box.journal.events() if wanted.items() <= noted.items()), None)

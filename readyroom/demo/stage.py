@@ -1,4 +1,4 @@
-"""The demo's own small world: a record and two boxes with a notifier each, in a folder that goes away."""
+"""A small world for the demo and the bench: a record, two boxes with notifiers, a folder that goes away."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +39,10 @@ class Box:
     folder: Path
     own: dict[str, str]
     notifier: Child
+
+    def token(self) -> str:
+        """Its bearer token."""
+        return (self.folder / "box.token").read_text()
 
     @property
     def journal(self) -> Journal:
@@ -95,9 +99,17 @@ async def wait(
 
 
 @asynccontextmanager
-async def build(*, nerve: bool, sweep_seconds: float) -> AsyncIterator[Stage]:
-    """Start it all; on leaving, end every process and remove every folder."""
-    folder = Path(tempfile.mkdtemp(prefix="readyroom-demo-"))
+async def build(
+    *, nerve: bool, sweep_seconds: float, notifier_options: Sequence[str] = (), parent: Path | None = None
+) -> AsyncIterator[Stage]:
+    """Start it all; on leaving, end every process and remove every folder.
+
+    Its folder lies in `parent`, or where temporary ones do.
+
+    Raises:
+        StepFailed: something did not start in time.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="readyroom-demo-", dir=parent))
     with ExitStack() as undo:
         undo.callback(_remove, folder)
         up = _start_record(folder, nerve=nerve)
@@ -106,9 +118,10 @@ async def build(*, nerve: bool, sweep_seconds: float) -> AsyncIterator[Stage]:
         url = await wait("the record", lambda: _url(ready), (up,), within=START_SECONDS)
         admin_token = (folder / "record" / "admin.token").read_text().strip()
         async with Record(url, admin_token) as operator:
-            boxes = [await _make_box(operator, folder, name, sweep_seconds) for name in ("desk", "lab")]
-        for box in boxes:
-            undo.callback(box.notifier.end, within=10)
+            boxes = []
+            for name in ("desk", "lab"):
+                boxes.append(await _make_box(operator, folder, name, sweep_seconds, notifier_options))
+                undo.callback(boxes[-1].notifier.end, within=10)
         stage = Stage(folder=folder, url=url, up=up, boxes=(boxes[0], boxes[1]))
         for box in boxes:
             await stage.wait(f"the notifier of {box.name}", partial(box.listens, nerve=nerve))
@@ -129,7 +142,9 @@ def _url(ready: Path) -> str | None:
         return None
 
 
-async def _make_box(operator: Record, folder: Path, name: str, sweep_seconds: float) -> Box:
+async def _make_box(
+    operator: Record, folder: Path, name: str, sweep_seconds: float, notifier_options: Sequence[str]
+) -> Box:
     """A box in a realm of the demo's own, so that it can't collide with this machine's name."""
     made = await operator.call("POST", "/v1/admin/boxes", {"name": name}, repeatable=False)
     home = folder / name
@@ -146,9 +161,8 @@ async def _make_box(operator: Record, folder: Path, name: str, sweep_seconds: fl
         "READYROOM_SWEEP_SECONDS": str(sweep_seconds),
     }
     log = home / "notifier.log"
-    notifier = Child(
-        f"the notifier of {name}", [*READYROOM, "notifier"], env=clean_environment() | own, log=log
-    )
+    command = [*READYROOM, "notifier", *notifier_options]
+    notifier = Child(f"the notifier of {name}", command, env=clean_environment() | own, log=log)
     return Box(name=name, folder=home, own=own, notifier=notifier)
 
 

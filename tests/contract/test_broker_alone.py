@@ -57,7 +57,7 @@ async def test_it_carries_what_is_said_at_the_record_and_stops_politely(
                 listening(url, "no-such-token") as (stranger, _, _never),
             ):
                 await until(lambda: states == others == [True], "the listeners")
-                await until(lambda: stranger.trouble == "Invalid authentication token")
+                await until(lambda: stranger.trouble == "This token is not valid here")
                 said = await sessions[0].post("/v1/rooms/api/messages", {"body": "hello"})
                 assert said.status == 201
                 await until(lambda: heard, "the nudge")

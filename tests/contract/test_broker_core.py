@@ -267,7 +267,7 @@ def test_a_box_only_listens(event: str) -> None:
     hall.log_in("box", "tok-devmac")
     hall.send("box", event, {"name": "p", "event": "e", "from": "p", "message": 1})
     assert hall.events("box", "AUTH_FAIL") == [
-        {"code": 403, "message": f"Role 'consumer' is not allowed to send {event}"}
+        {"code": 403, "message": f"A token with the role consumer may not send {event}"}
     ]
 
 

@@ -145,7 +145,7 @@ async def test_a_token_that_is_revoked_while_it_is_looked_up_is_not_admitted() -
         broker.hang_up(lambda a: a.name == "devmac")
         go_on.set()
         await until(lambda: it.heard)
-        assert it.events("AUTH_FAIL") == [{"code": 401, "message": "Invalid authentication token"}]
+        assert it.events("AUTH_FAIL") == [{"code": 401, "message": "This token is not valid here"}]
 
 
 @pytest.mark.parametrize("polling", [False, True], ids=["websocket", "polling"])

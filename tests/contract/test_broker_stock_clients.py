@@ -104,7 +104,7 @@ async def test_a_wrong_token_is_told_to_its_error_listener() -> None:
         await asyncio.to_thread(consumer.connect)
         await until(lambda: errors)
         await leave(consumer)
-    assert errors == [{"code": 401, "message": "Invalid authentication token"}]
+    assert errors == [{"code": 401, "message": "This token is not valid here"}]
 
 
 async def test_it_is_back_after_the_broker_was_killed() -> None:

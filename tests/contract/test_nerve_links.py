@@ -168,7 +168,7 @@ async def test_a_long_backlog_is_said_when_the_broker_is_back() -> None:
 async def test_a_refused_token_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "REFUSED_PAUSE", 0.05)
     async with served() as (_, url), listening(url, token="nope") as (listener, _, states):
-        await until(lambda: listener.trouble == "Invalid authentication token")
+        await until(lambda: listener.trouble == "This token is not valid here")
         assert states == []
     async with served() as (_, url), talking(url, token="tok-devmac") as nerve:
         await until(lambda: "may not produce" in str(nerve.trouble))

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from notifier.terminals.composer import composed
 from notifier.terminals.emulator import Emulator
-from notifier.terminals.pty import OwnPty
+from notifier.terminals.keys import Keys
+from notifier.terminals.pty import judged
 from tests.contract.terminals import TmuxServer, needs_tmux, until
 
 ROWS, COLUMNS = 12, 40
@@ -50,7 +52,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TmuxServer]:
 @needs_tmux
 @pytest.mark.parametrize("text", CASES.values(), ids=CASES)
 def test_what_is_shown(judge: TmuxServer, tmp_path: Path, text: str) -> None:
-    assert shown(text) == judged(judge, tmp_path, text)
+    assert shown(text) == by_tmux(judge, tmp_path, text)
 
 
 @needs_tmux
@@ -100,15 +102,12 @@ def test_a_resize_keeps_what_stands_around_the_cursor() -> None:
         "the same without a composer": ("claude-code", b"1", b"\r\nworking", "draft"),
     }.values(),
 )
-async def test_keys_and_screen_judge_together(program: str, keys: bytes, printed: bytes, draft: str) -> None:
-    now = [0.0]
-    terminal = OwnPty("/dev/null", program=program, send=lambda _: None, clock=lambda: now[0])
-    terminal.printed(b"> ")
-    terminal.typed(keys, canonical=False)
-    terminal.printed(printed)
-    now[0] += 60
-    terminal.typed(b"", canonical=False)
-    assert (await terminal.look()).draft == draft
+def test_keys_and_screen_judge_together(program: str, keys: bytes, printed: bytes, draft: str) -> None:
+    emulator, typed = Emulator(ROWS, COLUMNS), Keys()
+    emulator.feed(b"> ")
+    typed.feed(keys, 1.0)
+    emulator.feed(printed)
+    assert judged(program, keys=typed.draft, shown=composed(emulator.screen(), program)) == draft
 
 
 def shown(text: str) -> list[str]:
@@ -121,7 +120,7 @@ def rows(emulator: Emulator) -> list[str]:
     return ["".join(cell.text for cell in row).rstrip() for row in emulator.screen().rows]
 
 
-def judged(server: TmuxServer, folder: Path, text: str) -> list[str]:
+def by_tmux(server: TmuxServer, folder: Path, text: str) -> list[str]:
     (folder / "text").write_bytes(text.encode())
     done = folder / "done"
     server.ask("respawn-pane", "-k", f"stty -opost -echo; cat {folder / 'text'}; touch {done}; exec cat")

@@ -146,13 +146,13 @@ class InboxMachine(RuleBasedStateMachine):
         if self.real[agent].waking is not None and reads:
             self.obey(agent)
 
-    @rule(agent=agents, turn=st.booleans())
-    def a_wake_is_for_nothing(self, agent: str, turn: bool) -> None:
-        """The keys are sent; nothing follows, or a turn that reads nothing. Then time passes."""
+    @rule(agent=agents, end=st.sampled_from(("sent", "echo not seen")), turn=st.booleans())
+    def a_wake_is_for_nothing(self, agent: str, end: str, turn: bool) -> None:
+        """The keys are sent, or half of them; nothing follows, or a turn that reads nothing."""
         real = self.real[agent]
         if real.waking is None:
             return
-        self.wake_ends(agent, "sent")
+        self.wake_ends(agent, end)
         if turn:
             self.hook(agent, "prompt")
             self.hook(agent, "stop")

@@ -23,7 +23,7 @@ PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 """What its composer shows before a line."""
 _SAID_BY_TERMINAL = re.compile(rb"\x1b\[\?[\d;]*c|\x1bP.*?\x1b\\")
 """What it is and which version, when a program asks."""
-MANUAL = {"permissions": {"defaultMode": "default"}}
+MANUAL: dict[str, dict[str, Any]] = {"permissions": {"defaultMode": "default"}}
 """Ask before a command is run; the program's own default lets a model decide."""
 
 

@@ -30,10 +30,18 @@ def _installed(package: str, version: str) -> Path:
         half = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=cache))
         try:
             _install(f"{package}@{version}", half)
-            half.rename(folder)
+            _move(half, folder)
         finally:
             shutil.rmtree(half, ignore_errors=True)
     return folder
+
+
+def _move(half: Path, folder: Path) -> None:
+    try:
+        half.rename(folder)
+    except OSError:
+        if not folder.exists():  # else another run was first
+            raise
 
 
 def _install(package: str, folder: Path) -> None:

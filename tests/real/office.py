@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,10 +70,26 @@ class Office:
         """Put a session of this box into a room."""
         run("join", room, env={**clean(), **self.here, "READYROOM_AGENT": agent})
 
-    def say_elsewhere(self, room: str, body: str) -> int:
-        """Say something from the other box; returns the message's number."""
-        number: int = run("say", room, body, "--json", env=self.elsewhere)["message"]["id"]
-        return number
+    def say_elsewhere(self, room: str, body: str) -> dict[str, Any]:
+        """Say something from the other box; returns the message."""
+        message: dict[str, Any] = run("say", room, body, "--json", env=self.elsewhere)["message"]
+        return message
+
+    def senders(self, room: str) -> list[str]:
+        """Who has spoken in a room, in order."""
+        messages = run("history", room, "--json", env=self.elsewhere)["messages"]
+        return [message["sender"] for message in messages]
+
+    def why_unread(self, message: dict[str, Any], agent: str) -> str | None:
+        """Why an agent has not read a message, as its sender is told; None when it has."""
+        token = Path(self.elsewhere["READYROOM_TOKEN_FILE"]).read_text().strip()
+        asked = urllib.request.Request(
+            f"{self.elsewhere['READYROOM_URL']}/v1/messages/{message['id']}",
+            headers={"Authorization": f"Bearer {token}", "X-Tyode-Agent": message["sender"]},
+        )
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            unread = json.load(answer)["receipt"]["unread_by"]
+        return next((each["why"] for each in unread if each["agent"] == agent), None)
 
     def start_elsewhere(self, room: str) -> None:
         """Start a room from the other box."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,9 @@ from tests.real.waiting import until
 
 Way = Literal["run", "tmux"]
 """How it was started: `readyroom run -- claude`, or just `claude`, in tmux both times."""
+
+PERMISSIONS = {"allow": ["Bash(readyroom poll:*)", "Bash(readyroom say:*)"]}
+"""What docs/howto/claude-code.md allows, besides what /catchup itself may do."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,11 @@ class Session:
             lambda: facts.items() <= self.row().items(),
             lambda: f"{facts}, not {self.row()}:\n{self.claude.terminal.screen()}\n{self.office.log()}",
         )
+
+    def until_sender_is_told(self, message: dict[str, Any], why: str | None) -> None:
+        """Wait until the message's receipt says why it is unread; None: that it is read."""
+        told = partial(self.office.why_unread, message, self.agent)
+        until(lambda: told() == why, lambda: f"{why!r}, not {told()!r}")
 
     def until_shown(self, body: str) -> None:
         """Wait until the model has been shown a message's text as the result of its own poll."""
@@ -85,5 +94,6 @@ def _new_handle(office: Office, before: set[str]) -> str:
 
 def install(home: Home) -> None:
     """Set the program up as docs/howto/claude-code.md says."""
-    home.write("settings.json", json.dumps({**MANUAL, **hook_settings()}))
+    permissions = {**MANUAL["permissions"], **PERMISSIONS}
+    home.write("settings.json", json.dumps({"permissions": permissions, **hook_settings()}))
     home.write(CATCHUP_FILE, CATCHUP)

@@ -42,15 +42,20 @@ def way(request: pytest.FixtureRequest) -> Way:
     return chosen
 
 
-def test_an_idle_session_is_woken_and_reads(begin: Begin, way: Way, model: Model) -> None:
+def test_an_idle_session_is_woken_reads_and_answers(begin: Begin, way: Way, model: Model) -> None:
     session = begin(way)
     before = session.claude.typed()
-    session.office.say_elsewhere(session.room, "the build is green")
+    message = session.office.say_elsewhere(session.room, "the build is green")
     session.until_shown("the build is green")
     assert session.claude.typed() == before + WAKE
     assert model.was_told("/catchup")
     session.until_row(state="idle", unread=0, hold=None)
     assert session.row()["last_wake"]["outcome"] == "read"
+    session.until_sender_is_told(message, None)
+
+    session.claude.prompt(f"TOOL echo thanks | readyroom say {session.room}")
+    until(lambda: len(session.office.senders(session.room)) == 2, session.claude.terminal.screen)
+    assert session.office.senders(session.room) == [message["sender"], session.agent]
 
 
 def test_a_dialog_is_never_answered_by_a_wake(begin: Begin, way: Way) -> None:
@@ -62,8 +67,9 @@ def test_a_dialog_is_never_answered_by_a_wake(begin: Begin, way: Way) -> None:
     typed, dialog = claude.typed(), claude.dialog()
 
     for number in range(1, 4):
-        session.office.say_elsewhere(session.room, f"news {number}")
+        message = session.office.say_elsewhere(session.room, f"news {number}")
         session.until_row(state="waiting", hold="dialog open", unread=number)
+    session.until_sender_is_told(message, "held: dialog open")
     assert [row["hold"] for row in session.office.status()["sessions"] if row["dialog"]] == ["dialog open"]
     assert claude.typed() == typed
     assert claude.dialog() == dialog
@@ -94,8 +100,9 @@ def test_a_half_typed_line_is_left_alone(begin: Begin, way: Way, ending: str) ->
     claude.draft("half a line")
     typed = claude.typed()
 
-    session.office.say_elsewhere(session.room, "there is news")
+    message = session.office.say_elsewhere(session.room, "there is news")
     session.until_row(state="idle", hold="draft", draft=True, unread=1)
+    session.until_sender_is_told(message, "held: draft")
     assert claude.typed() == typed
     claude.terminal.until_shown("half a line")
 

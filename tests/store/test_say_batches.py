@@ -13,7 +13,7 @@ import pytest
 from api.db import Database, Refused
 from api.errors import BadField, RecordDown, RoomNotFound, ServiceError
 from api.models import Caller, Details
-from api.services import agents, realms
+from api.services import realms, sessions
 from api.services.identity import Identity
 from api.services.messages import refusal
 from api.services.metrics import Metrics
@@ -82,8 +82,8 @@ async def talk(database_url: str) -> AsyncIterator[Talk]:
     await db.close()
 
 
-async def _check_in(db: Database, box: Caller) -> agents.CheckedIn:
-    return await agents.check_in(db, caller=box, role=None, details=Details(), key=None)
+async def _check_in(db: Database, box: Caller) -> sessions.CheckedIn:
+    return await sessions.check_in(db, caller=box, role=None, details=Details(), key=None)
 
 
 def numbered(count: int) -> list[str]:

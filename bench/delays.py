@@ -1,0 +1,42 @@
+"""What the bench prints of wakes: a table a rung and one of the nudges."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bench.report import surroundings
+from bench.spread import Spread
+from bench.wakes import TITLE, Series, Wakes, document
+
+
+def report(console: Console, measured: Wakes) -> None:
+    """Print what was measured."""
+    console.print(_table(TITLE, {_heading(one): one.steps() for one in measured.series}))
+    fanouts = {f"listeners: {one.listeners}": one.steps() for one in measured.fanouts}
+    console.print(_table("from say to nudge", fanouts))
+    console.print(surroundings(document(measured)))
+    for one in measured.series:
+        if one.held:
+            reasons = ", ".join(f"{reason} ({count})" for reason, count in one.held.most_common())
+            console.print(f"{one.rung}: wakes were put off: {reasons}", style="yellow", markup=False)
+    if len(measured.series) == 1:
+        console.print("There is no tmux here, so that rung is not measured.", style="yellow")
+
+
+def _heading(one: Series) -> str:
+    return f"rung {one.rung}, {len(one.rounds)} wakes"
+
+
+def _table(title: str, groups: dict[str, dict[str, Spread]]) -> Table:
+    table = Table("milliseconds", title=title)
+    for heading in ("p50", "p90", "p99", "max", "samples"):
+        table.add_column(heading, justify="right")
+    for name, steps in groups.items():
+        table.add_section()
+        table.add_row(Text(name, style="bold"))
+        for step, spread in steps.items():
+            figures = (spread.p50, spread.p90, spread.p99, spread.worst)
+            table.add_row(f"  {step}", *(f"{figure:.1f}" for figure in figures), str(spread.count))
+    return table

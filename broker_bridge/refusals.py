@@ -1,0 +1,29 @@
+"""What a client is told when it may not, or cannot, have what it asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker_bridge.actions import Action, Emit, HangUp
+from broker_bridge.connection import Connection
+
+
+def auth_fail(connection: Connection, code: int, message: str) -> Emit:
+    """A refusal; the connection stays open."""
+    return Emit(connection.id, "AUTH_FAIL", {"code": code, "message": message})
+
+
+def error(connection: Connection, code: int, message: str) -> Emit:
+    """An error notice; the connection stays open."""
+    return Emit(connection.id, "ERROR", {"message": message, "code": code})
+
+
+def no_anonymous(connection: Connection, kind: str) -> Iterator[Action]:
+    """Refuse a name that anybody may have, and hang up as the original does."""
+    yield error(connection, -4, f"Anonymous {kind} are not admitted; register under a name of your own")
+    yield HangUp(connection.id)
+
+
+def is_anonymous(name: str) -> bool:
+    """Whether it is one of the names that stock clients use when they have none."""
+    return name == "ANONYMOUS" or name.startswith("ANONYMOUS-")

@@ -23,6 +23,7 @@ from api.routes.document import complete
 from api.routes.front import Front
 from api.routes.lane import Lane
 from api.services.announcing import Announcements
+from api.services.closing import Closing
 from api.services.feed import Feeds
 from api.services.identity import Gone, Identity
 from api.services.limits import Rate
@@ -61,6 +62,7 @@ def create_app(settings: Settings) -> ASGIApp:
     broker = None if settings.nerve_url else _embedded(who)
     voice: Nerve = broker or _elsewhere(settings)
     announcements = Announcements(db, voice)
+    system = SystemVoice(db, announcements)
     rooms_ = Rooms(db, stale_seconds=settings.presence_stale_seconds)
     record = Record(
         settings=settings,
@@ -69,11 +71,12 @@ def create_app(settings: Settings) -> ASGIApp:
         metrics=metrics,
         identity=who,
         rooms=rooms_,
-        messages=_messages(settings, db, rooms_, announcements),
+        messages=_messages(settings, rooms_, announcements, system),
         reading=Reading(db, announcements),
+        closing=Closing(db, system=system, identity=who, retire_after_seconds=settings.retire_after_seconds),
     )
     auth = Auth(who, admin_token_file=settings.admin_token_file)
-    api = _rest(record, background=(who.run, announcements.run))
+    api = _rest(record, background=(who.run, announcements.run, record.closing.run))
     app = Front(api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST)
     quick = Lane(
         app,
@@ -95,14 +98,17 @@ def _database(settings: Settings) -> Database:
     return Database(settings.database_dsn(), hot=max(1, share - cold), cold=cold)
 
 
-def _messages(settings: Settings, db: Database, rooms_: Rooms, announcements: Announcements) -> Messages:
+def _messages(
+    settings: Settings, rooms_: Rooms, announcements: Announcements, system: SystemVoice
+) -> Messages:
+    db = rooms_.db
     sayings = Sayings(db, stale_seconds=settings.presence_stale_seconds, refusal=refusal)
     return Messages(
         rooms=rooms_,
         sayings=sayings,
         announcements=announcements,
         relations=Relations(db, Schemas()),
-        system=SystemVoice(db, sayings, announcements),
+        system=system,
         rate=Rate(per_second=settings.say_per_second, burst=settings.say_burst),
         body_max_bytes=settings.body_max_bytes,
         payload_max_bytes=settings.payload_max_bytes,

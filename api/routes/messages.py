@@ -42,6 +42,20 @@ async def thread(
     return Response(content, media_type="application/json")
 
 
+@router.get("/v1/undelivered", response_class=Response)
+async def undelivered(
+    caller: CallerDep,
+    record: RecordDep,
+    cursor: Annotated[str, Query(pattern=r"^\d{1,18}$")] = "0",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """What nobody took of what the caller, or a session of the bare box that calls, has said."""
+    messages = await record.closing.undelivered(caller, after=int(cursor), limit=limit)
+    behind = str(messages[-1].id) if len(messages) == limit else None
+    content = msgspec.json.encode({"messages": messages, "next_cursor": behind})
+    return Response(content, media_type="application/json")
+
+
 @router.get("/v1/search", response_class=Response)
 async def search(
     caller: CallerDep,

@@ -29,7 +29,7 @@ from api.services.receipts import FullReceipt, from_rows
 from api.services.relations import Place, Relations
 from api.services.rooms import Rooms
 from api.services.saying import Draft, Sayings, Stored
-from api.services.system import SystemVoice
+from api.services.system import SystemMessage, SystemVoice
 from api.store import messages as store
 from api.store import receipts as receipt_store
 from api.store import rooms as room_store
@@ -248,13 +248,15 @@ class Messages:
             return await self._relations.place(caller, new)
         except HopsUsedUp as error:
             await self._system.tell(
-                realm_id=caller.realm_id,
-                realm=caller.realm,
-                agent=error.facts["origin"],
-                type_="task.error",
-                body=f"{caller.handle} tried to pass a message of thread {error.facts['thread_id']} on, "
-                "but its hop limit is used up. It was not passed on.",
-                thread_id=error.facts["thread_id"],
+                SystemMessage(
+                    realm_id=caller.realm_id,
+                    realm=caller.realm,
+                    agent=error.facts["origin"],
+                    type="task.error",
+                    body=f"{caller.handle} tried to pass a message of thread {error.facts['thread_id']} on, "
+                    "but its hop limit is used up. It was not passed on.",
+                    thread_id=error.facts["thread_id"],
+                )
             )
             raise
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.db import Database
+from api.services.closing import Closing
 from api.services.identity import Identity
 from api.services.messages import Messages
 from api.services.metrics import Metrics
@@ -26,3 +27,4 @@ class Record:
     rooms: Rooms
     messages: Messages
     reading: Reading
+    closing: Closing

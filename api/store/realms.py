@@ -40,6 +40,12 @@ async def remove(connection: AsyncConnection, name: str) -> int | None:
     return await connection.scalar(gone)
 
 
+async def sweep(connection: AsyncConnection) -> list[str]:
+    """Delete every realm whose time is over, with everything in it; their names."""
+    over = sa.delete(realms).where(realms.c.expires_at <= sa.func.clock_timestamp())
+    return list(await connection.scalars(over.returning(realms.c.name)))
+
+
 async def holders(
     connection: AsyncConnection, *, realm: str, kind: Literal["box", "person"], after: str, limit: int
 ) -> list[Named]:

@@ -145,6 +145,7 @@ agents = sa.Table(
         "state IN ('starting', 'idle', 'busy', 'waiting', 'suspended', 'offline', 'unknown')", name="state"
     ),
     sa.Index("agents_box_idx", "realm_id", "box_id"),
+    sa.Index("agents_retired_at_idx", "retired_at", postgresql_where=sa.text("retired_at IS NOT NULL")),
     sa.Index(
         "agents_checkin_key",
         "realm_id",
@@ -237,6 +238,9 @@ conv_messages = sa.Table(
         "id",
         postgresql_where=sa.text("thread_id IS NOT NULL"),
     ),
+    sa.Index(
+        "conv_messages_expires_at_idx", "expires_at", postgresql_where=sa.text("expires_at IS NOT NULL")
+    ),
     sa.Index("conv_messages_words_idx", sa.text("message_words(body, payload)"), postgresql_using="gin"),
 )
 
@@ -286,6 +290,26 @@ batch_rooms = sa.Table(
     _room(),
     sa.CheckConstraint("first_id <= last_id AND last_id <= cursor_id", name="range"),
     sa.Index("batch_rooms_room_idx", "realm_id", "conv_id", "last_id"),
+)
+
+undelivered = sa.Table(
+    "undelivered",
+    metadata,
+    _realm(),
+    sa.Column("id", sa.BigInteger, primary_key=True),
+    sa.Column("reason", sa.Text, nullable=False),
+    _moment("reported_at", nullable=False),
+    sa.ForeignKeyConstraint(
+        ["realm_id", "id"], ["conv_messages.realm_id", "conv_messages.id"], ondelete="CASCADE"
+    ),
+    sa.CheckConstraint("reason IN ('expired', 'retired')", name="reason"),
+)
+
+sweeps = sa.Table(
+    "sweeps",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    _moment("until", nullable=False),
 )
 
 audit_log = sa.Table(

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import asyncpg
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -35,6 +34,7 @@ DOWN = (
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that got the server's last words while it was idle
     OSError,
     TimeoutError,
 )
@@ -158,18 +158,23 @@ def constraint(error: IntegrityError) -> str | None:
 
 
 def _engine(dsn: str, size: int) -> AsyncEngine:
-    url = make_url(dsn).set(drivername="postgresql+asyncpg")
+    # The driver reads the URL itself: SQLAlchemy knows fewer of libpq's parameters than it does.
     return create_async_engine(
-        url,
+        "postgresql+asyncpg://",
+        async_creator=lambda: _connect(dsn),
         pool_size=size,
         max_overflow=0,
         pool_timeout=ACQUIRE_SECONDS,
         pool_pre_ping=True,
-        connect_args={
-            "timeout": CONNECT_SECONDS,
-            "command_timeout": STATEMENT_SECONDS,
-            "server_settings": {"jit": "off", "application_name": "readyroom"},
-        },
+    )
+
+
+async def _connect(dsn: str) -> asyncpg.Connection:
+    return await asyncpg.connect(
+        dsn,
+        timeout=CONNECT_SECONDS,
+        command_timeout=STATEMENT_SECONDS,
+        server_settings={"jit": "off", "application_name": "readyroom"},
     )
 
 
@@ -236,7 +241,7 @@ class _HotConnections:
             raise RecordDown from error
         connection = None
         try:
-            connection = self._idle.pop() if self._idle else await self._connect()
+            connection = self._idle.pop() if self._idle else _Connection(await _connect(self._dsn))
             yield connection
         except DOWN as error:
             if connection is not None:
@@ -247,12 +252,6 @@ class _HotConnections:
             if connection is not None and not connection.is_closed():
                 self._idle.append(connection)
             self._places.release()
-
-    async def _connect(self) -> _Connection:
-        settings = {"jit": "off", "application_name": "readyroom"}
-        return _Connection(
-            await asyncpg.connect(self._dsn, timeout=CONNECT_SECONDS, server_settings=settings)
-        )
 
     async def close(self) -> None:
         """Drop the idle connections; those in use are dropped when they come back broken."""

@@ -27,6 +27,7 @@ class Server(uvicorn.Server):
                 app,
                 http="httptools",
                 ws="wsproto",
+                ws_max_size=1024 * 1024,  # before the nerve's own, smaller bound
                 lifespan="on",
                 log_config=None,
                 access_log=False,

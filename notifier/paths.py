@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,14 +15,17 @@ _SOCKET_PATH_BYTES = 100
 
 
 def runtime_dir(environ: Mapping[str, str]) -> str:
-    """The folder of lock and control socket: READYROOM_RUNTIME_DIR, or one per user."""
-    given = environ.get("READYROOM_RUNTIME_DIR", "").strip()
-    if given and not given.startswith("${"):
+    """The folder of lock and control socket: READYROOM_RUNTIME_DIR, or one per user and data folder."""
+    given = _given(environ, "READYROOM_RUNTIME_DIR")
+    if given:
         return os.path.abspath(given)
+    data = _given(environ, "READYROOM_DATA_DIR")
+    data = os.path.realpath(os.path.expanduser(data)) if data else ""
+    name = f"-{_short(data)}" if data and data != _usual_data(environ) else ""
     base = environ.get("XDG_RUNTIME_DIR", "")
     if base and os.path.isdir(base):
-        return os.path.join(base, "readyroom")
-    return f"/tmp/readyroom-{os.getuid()}"  # noqa: S108 - private() checks owner and mode
+        return os.path.join(base, f"readyroom{name}")
+    return f"/tmp/readyroom-{os.getuid()}{name}"  # noqa: S108 - private() checks owner and mode
 
 
 def control_socket(folder: str) -> str:
@@ -29,10 +33,27 @@ def control_socket(folder: str) -> str:
     path = os.path.join(folder, "control.sock")
     if len(os.fsencode(path)) <= _SOCKET_PATH_BYTES:
         return path
+    return f"/tmp/readyroom-{os.getuid()}/{_short(folder)}.sock"  # noqa: S108 - private() checks owner and mode
+
+
+def _given(environ: Mapping[str, str], name: str) -> str:
+    value = environ.get(name, "").strip()
+    return "" if value.startswith("${") else value
+
+
+def _usual_data(environ: Mapping[str, str]) -> str:
+    """Where `readyroom up` keeps its data unless told otherwise, as platformdirs would say."""
+    home = os.path.expanduser("~")
+    if sys.platform == "darwin":
+        return os.path.realpath(os.path.join(home, "Library", "Application Support", "readyroom"))
+    base = environ.get("XDG_DATA_HOME", "").strip() or os.path.join(home, ".local", "share")
+    return os.path.realpath(os.path.join(base, "readyroom"))
+
+
+def _short(path: str) -> str:
     import hashlib
 
-    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-    return f"/tmp/readyroom-{os.getuid()}/{name}.sock"  # noqa: S108 - private() checks owner and mode
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
 
 def private(folder: str) -> None:

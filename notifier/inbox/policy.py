@@ -16,6 +16,7 @@ class Policy:
         gather: nudges that come this close together cost one look at the unread counts.
         sweep: longest time between two looks while a session is alive.
         hold_retries: when a held wake is looked at again, if nothing happened before; the last one repeats.
+            Two gates open by time alone, after 0.3 s without output and 2 s without a key.
         proof: how long a wake may stay without a turn.
         back_off: pauses after a wake without success; after the last one a person is told.
         settle: how long a program's own sign must contradict its hooks before the sign is believed.
@@ -29,7 +30,7 @@ class Policy:
 
     gather: float = 0.2
     sweep: float = 60.0
-    hold_retries: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0)
+    hold_retries: tuple[float, ...] = (*(0.35,) * 6, 2.0, 4.0, 8.0, 15.0)
     proof: float = 20.0
     back_off: tuple[float, ...] = (30.0, 120.0, 600.0)
     settle: float = 3.0

@@ -65,7 +65,8 @@ LIST = f"""
       FROM undelivered u
       JOIN conv_messages m ON m.realm_id = u.realm_id AND m.id = u.id {FROM_MESSAGE}
      WHERE u.realm_id = $1 AND u.id > $4
-       AND (m.sender_id = $2 OR ($3 = 'box' AND m.box_id = $2) OR ($3 = 'person' AND s.retired_at IS NOT NULL))
+       AND (m.sender_id = $2 OR ($3 = 'box' AND m.box_id = $2)
+            OR ($3 = 'person' AND s.retired_at IS NOT NULL))
      ORDER BY u.id LIMIT $5
 """
 

@@ -206,7 +206,7 @@ conv_messages = sa.Table(
     sa.Column("content_hash", sa.LargeBinary),
     sa.Column("type", sa.Text, nullable=False, server_default="note"),
     sa.Column("body", sa.Text),
-    sa.Column("payload", pg.JSONB),
+    sa.Column("payload", pg.JSONB(none_as_null=True)),
     sa.Column("size", sa.Integer, nullable=False),  # bytes of body and payload
     sa.Column("urgent", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("thread_id", sa.Text),

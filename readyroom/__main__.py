@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hook": ("notifier.hooks.entry", "What an agent program's hooks call."),
     "status": ("readyroom.status", "What the notifier knows of this box's sessions."),
     "say": ("readyroom.talk", "Say something in a room."),
+    "send": ("readyroom.talk", "Write to a session, label, role, box, person or everyone."),
     "poll": ("readyroom.talk", "Read what is unread; each message is handed over once."),
     "rooms": ("readyroom.talk", "My rooms with unread counts; --all for every room."),
     "start": ("readyroom.talk", "Start a room, or join it when it exists."),
@@ -24,6 +25,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "who": ("readyroom.talk", "The members of a room."),
     "agents": ("readyroom.talk", "Everyone who can be written to."),
     "history": ("readyroom.talk", "What was said in a room; marks nothing as read."),
+    "message": ("readyroom.look", "One message: who has read it, who has not and why."),
+    "undelivered": ("readyroom.look", "What nobody took of what you said."),
+    "search": ("readyroom.look", "Find messages by their words."),
+    "tail": ("readyroom.look", "Follow what is said as it comes; marks nothing as read."),
+    "export": ("readyroom.look", "A whole room as Markdown or JSON Lines."),
     "demo": ("readyroom.demo", "Two sessions on two boxes; one wakes the other, in front of your eyes."),
 }
 """Command -> (module, one line of help). A module has `main(argv) -> int`; argv[0] is the command."""

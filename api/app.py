@@ -17,7 +17,8 @@ from starlette.types import ASGIApp
 from api import problems
 from api.auth import Auth
 from api.db import Database
-from api.routes import admin, agents, health, identity, lane, messages, nerve, rooms
+from api.egress import Allowed, Egress
+from api.routes import admin, agents, health, identity, lane, messages, nerve, rooms, webhooks
 from api.routes.answered import Answered
 from api.routes.document import complete
 from api.routes.front import Front
@@ -37,6 +38,7 @@ from api.services.saying import Sayings
 from api.services.schemas import Schemas
 from api.services.system import SystemVoice
 from api.services.tokens import hash_of
+from api.services.webhooks import Webhooks
 from api.settings import Settings
 from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.nerve import Admission, Nerve
@@ -58,12 +60,17 @@ def create_app(settings: Settings) -> ASGIApp:
     """
     db = _database(settings)
     metrics = Metrics()
-    who = Identity(db, metrics)
+    who = Identity(db, metrics, handles_per_box=settings.handles_per_box)
     broker = None if settings.nerve_url else _embedded(who)
     voice: Nerve = broker or _elsewhere(settings)
     announcements = Announcements(db, voice)
     system = SystemVoice(db, announcements)
-    rooms_ = Rooms(db, stale_seconds=settings.presence_stale_seconds)
+    rooms_ = Rooms(
+        db,
+        stale_seconds=settings.presence_stale_seconds,
+        rooms_per_realm=settings.rooms_per_realm,
+        members_per_room=settings.members_per_room,
+    )
     record = Record(
         settings=settings,
         db=db,
@@ -74,9 +81,12 @@ def create_app(settings: Settings) -> ASGIApp:
         messages=_messages(settings, rooms_, announcements, system),
         reading=Reading(db, announcements),
         closing=Closing(db, system=system, identity=who, retire_after_seconds=settings.retire_after_seconds),
+        webhooks=_webhooks(settings, db, system=system, metrics=metrics),
     )
-    auth = Auth(who, admin_token_file=settings.admin_token_file)
-    api = _rest(record, background=(who.run, announcements.run, record.closing.run))
+    announcements.on_said(record.webhooks.moved)
+    pace = Rate("box", what="requests", per_second=settings.box_per_second, burst=settings.box_burst)
+    auth = Auth(who, rate=pace, admin_token_file=settings.admin_token_file)
+    api = _rest(record, background=(who.run, announcements.run, record.closing.run, record.webhooks.run))
     app = Front(api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST)
     quick = Lane(
         app,
@@ -109,10 +119,22 @@ def _messages(
         announcements=announcements,
         relations=Relations(db, Schemas()),
         system=system,
-        rate=Rate(per_second=settings.say_per_second, burst=settings.say_burst),
+        rate=Rate("say", what="messages", per_second=settings.say_per_second, burst=settings.say_burst),
         body_max_bytes=settings.body_max_bytes,
         payload_max_bytes=settings.payload_max_bytes,
         stale_seconds=settings.presence_stale_seconds,
+    )
+
+
+def _webhooks(settings: Settings, db: Database, *, system: SystemVoice, metrics: Metrics) -> Webhooks:
+    return Webhooks(
+        db,
+        system=system,
+        sender=Egress(Allowed.parse(settings.webhook_allow or "")),
+        metrics=metrics,
+        most=settings.webhooks_per_agent,
+        retry_seconds=settings.webhook_retry_seconds,
+        give_up_seconds=settings.webhook_give_up_seconds,
     )
 
 
@@ -157,7 +179,7 @@ def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ..
     )
     app.state.record = record
     problems.install(app)
-    for module in (health, identity, agents, rooms, messages, nerve, admin):
+    for module in (health, identity, agents, rooms, messages, nerve, webhooks, admin):
         app.include_router(module.router)
     return app
 

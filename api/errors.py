@@ -6,7 +6,7 @@ ServiceError
 ├── Unauthenticated    BadToken
 ├── Forbidden          NotAMember, OperatorOnly, BoxOnly
 ├── NotFound           RoomNotFound, MessageNotFound, NoSuchThing
-├── Conflict           NameTaken, TooManyTokens, ClientIdReused
+├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
 ├── Invalid            BadField, NoSuchAgent, HopsUsedUp
 ├── TooMany            RateLimited
 └── Unavailable        RecordDown
@@ -192,6 +192,19 @@ class TooManyTokens(Conflict):
         super().__init__(f"{name} has two valid tokens. Revoke one of them first.", name=name)
 
 
+class TooManyWebhooks(Conflict):
+    """An agent has as many webhooks as it may have."""
+
+    code = "too_many_webhooks"
+    title = "No more webhooks"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"You have {most} webhooks, as many as are allowed. Remove one with DELETE /v1/webhooks/…",
+            most=most,
+        )
+
+
 class ClientIdReused(Conflict):
     """A client_id that came before with other content."""
 
@@ -204,6 +217,21 @@ class ClientIdReused(Conflict):
             "new message.",
             client_id=client_id,
             id=message_id,
+        )
+
+
+class LimitReached(Conflict):
+    """There are as many of something as the operator allows; facts: `limit`, the setting, and `most`."""
+
+    code = "limit_reached"
+    title = "There are as many as there may be"
+
+    def __init__(self, *, limit: str, what: str, most: int) -> None:
+        super().__init__(
+            f"There may be at most {most} {what}. Use one that exists, or ask the operator to raise "
+            f"READYROOM_{limit.upper()}.",
+            limit=limit,
+            most=most,
         )
 
 
@@ -240,7 +268,7 @@ class HopsUsedUp(Invalid):
 
 
 class RateLimited(TooMany):
-    """A caller's own limit."""
+    """A caller's own limit; facts: `limit`, its name, `quota` in `window_seconds`, and `retry_after`."""
 
     code = "rate_limited"
     title = "Too many requests"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from api.db import Database
 from api.errors import RecordDown
@@ -24,6 +24,11 @@ class Announcements:
         self._moved: set[int] = set()
         self._relay_wanted = asyncio.Event()
         self._learning: set[asyncio.Task[None]] = set()
+        self._told: list[Callable[[int], None]] = []
+
+    def on_said(self, tell: Callable[[int], None]) -> None:
+        """Have `tell` called with the room's conv_id after each commit in it, on the replica that made it."""
+        self._told.append(tell)
 
     def said(
         self,
@@ -39,6 +44,8 @@ class Announcements:
         self._wake(conv_id)
         self._moved.add(conv_id)
         self._relay_wanted.set()
+        for tell in self._told:
+            tell(conv_id)
         nudge = Nudge.now(conv=room, sender=sender)
         known = [self._names[listener] for listener in listeners if listener in self._names]
         if len(known) == len(listeners):

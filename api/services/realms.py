@@ -14,6 +14,7 @@ from api.store import agents as agents_store
 from api.store import audit
 from api.store import names as names_store
 from api.store import realms as store
+from api.store import webhooks as webhooks_store
 from api.store.identity import tell
 
 FIRST = "main"
@@ -104,6 +105,7 @@ async def remove_holder(db: Database, identity: Identity, *, realm: str, name: s
         if not known or not await names_store.free(tx, realm_id=realm_id, name=name, kind=kind):
             raise NoSuchThing(f"There is no {kind} {name} in realm {realm}.", name=name, realm=realm)
         await agents_store.retire_holder(tx, realm_id=realm_id, name=name)
+        await webhooks_store.remove_all(tx, realm_id=realm_id, name=name)
         await audit.note(tx, act=f"{kind}_removed", target=name, realm=realm)
         await tell(tx, word := f"holder {realm} {name}")
     identity.forget(word)

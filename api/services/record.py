@@ -11,6 +11,7 @@ from api.services.messages import Messages
 from api.services.metrics import Metrics
 from api.services.reading import Reading
 from api.services.rooms import Rooms
+from api.services.webhooks import Webhooks
 from api.settings import Settings
 from broker_bridge.nerve import Nerve
 
@@ -28,3 +29,4 @@ class Record:
     messages: Messages
     reading: Reading
     closing: Closing
+    webhooks: Webhooks

@@ -312,6 +312,47 @@ sweeps = sa.Table(
     _moment("until", nullable=False),
 )
 
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    _realm(),
+    sa.Column("webhook_id", sa.Text, primary_key=True),
+    sa.Column("agent_id", sa.BigInteger, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("secret", sa.Text, nullable=False),  # as it is: a signature cannot be made of its hash
+    sa.Column("since_id", sa.BigInteger, nullable=False),  # what was said before it existed is not its affair
+    _moment("created_at", nullable=False),
+    _moment("next_at", nullable=False),  # when it may be tried; a replica that tries it moves this ahead
+    sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),  # that failed, one after another
+    _moment("failing_since"),
+    sa.Column("failure", sa.Text),
+    _moment("disabled_at"),
+    _agent("agent_id"),
+    sa.Index("webhooks_agent_idx", "realm_id", "agent_id"),
+)
+
+webhook_rooms = sa.Table(
+    "webhook_rooms",
+    metadata,
+    _realm(),
+    sa.Column("webhook_id", sa.Text, primary_key=True),
+    sa.Column("conv_id", sa.BigInteger, primary_key=True),
+    sa.Column("looked_id", sa.BigInteger, nullable=False),  # messages up to here were looked at
+    sa.Column("nudged_id", sa.BigInteger, nullable=False, server_default="0"),  # the newest to tell of
+    sa.Column("told_id", sa.BigInteger, nullable=False, server_default="0"),  # the newest told of
+    sa.ForeignKeyConstraint(
+        ["realm_id", "webhook_id"], ["webhooks.realm_id", "webhooks.webhook_id"], ondelete="CASCADE"
+    ),
+    _room(),
+    sa.Index(
+        "webhook_rooms_waiting_idx",
+        "realm_id",
+        "webhook_id",
+        "nudged_id",
+        postgresql_where=sa.text("nudged_id > told_id"),
+    ),
+)
+
 audit_log = sa.Table(
     "audit_log",
     metadata,

@@ -59,6 +59,7 @@ class Front:
             await self._auth.admit_operator(scope["headers"])
         elif path.startswith("/v1/"):
             scope["caller"] = await self._auth.authenticate(scope["headers"])
+            self._auth.count(scope["caller"])
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """Read at most what a body may have, whether or not its length was announced."""

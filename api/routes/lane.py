@@ -101,6 +101,7 @@ class Lane:
         caller = None
         try:
             caller = await self._auth.authenticate(scope["headers"])
+            self._auth.count(caller)
             body = await self._given(operation, scope, receive)
             if isinstance(body, SayIn):
                 _take_idempotency_key(body, scope["headers"])

@@ -147,7 +147,7 @@ async def prove(
     async with contextlib.AsyncExitStack() as stack:
         records = [await stack.enter_async_context(record_process(database_url, folder)) for _ in range(2)]
         writers, readings, stalled = await meet(records, names)
-        share = messages // WRITERS
+        share = -(-messages // WRITERS)
         started = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
             for reading in readings:

@@ -37,6 +37,7 @@ class Rate:
         self._burst = burst
         self._clock = clock
         self._buckets: dict[int, tuple[float, float]] = {}
+        self._many = MANY
 
     def spend(self, agent_id: int) -> None:
         """Take one token.
@@ -57,13 +58,14 @@ class Rate:
                 quota=self._burst,
                 window_seconds=max(1, math.ceil(self._burst / self._per_second)),
             )
-        if len(self._buckets) >= MANY:
+        if len(self._buckets) >= self._many:
             self._forget_full(now)
         self._buckets[agent_id] = (tokens - 1, now)
 
     def _forget_full(self, now: float) -> None:
         refill = self._burst / self._per_second
         self._buckets = {key: value for key, value in self._buckets.items() if now - value[1] < refill}
+        self._many = max(MANY, 2 * len(self._buckets))
 
 
 def check_ceiling(there: int, most: int, *, limit: str, what: str) -> None:

@@ -135,11 +135,13 @@ class Egress:
             return Answer(failure=f"no answer within {POST_SECONDS:g} seconds")
         except aiohttp.ClientSSLError:
             return Answer(failure="its TLS certificate is not valid")
-        except (aiohttp.ClientError, OSError):
+        except (aiohttp.ClientConnectionError, OSError):
             return Answer(failure="no connection")
+        except aiohttp.ClientError:
+            return Answer(failure="what it answered is not HTTP")
 
     async def _addresses(self, url: URL) -> list[Address]:
-        host, port = url.host or "", url.port or 443
+        host, port = url.host or "", url.port or 0
         try:
             async with asyncio.timeout(RESOLVE_SECONDS):
                 found = [ip_address(each) for each in await self._resolve(host, port)]

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import structlog
 from standardwebhooks import Webhook as Signer
 
-from api.db import Database
+from api.db import Database, Refused
 from api.errors import NoSuchThing, RecordDown, TooManyWebhooks
 from api.models import Caller
 from api.services.metrics import Metrics
@@ -200,7 +200,7 @@ class Webhooks:
                 if await store.look(self._db, None if everything else moved):
                     self._due.set()
                 everything_at = clock() + LOOK_SECONDS if everything else everything_at
-            except RecordDown:
+            except (RecordDown, Refused):  # refused: a webhook or a room went at this very moment
                 everything_at = clock() + TURN_SECONDS
             await asyncio.sleep(GATHER_SECONDS)
             self._look_wanted.clear()

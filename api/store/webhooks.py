@@ -50,7 +50,7 @@ LOOK = f"""
 
 _WAITING = f"""
     LATERAL (SELECT k.conv_id, k.nudged_id, v.name AS room, coalesce(s.handle, 'system') AS sender,
-                    (extract(epoch FROM m.created_at) * 1000)::bigint AS at
+                    floor(extract(epoch FROM m.created_at) * 1000)::bigint AS at
                FROM webhook_rooms k
                JOIN conv_members c ON c.realm_id = w.realm_id AND c.agent_id = w.agent_id
                                   AND c.conv_id = k.conv_id AND {MEMBER}

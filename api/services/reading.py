@@ -196,6 +196,8 @@ async def _again(
         lease = None
     if not rows:
         return None
+    if how.poll_key is not None:  # this answer can be lost, too
+        await store.key(reader, batch_id=batch["batch_id"], poll_key=how.poll_key)
     messages = [from_row(row, replayed=row["replayed"], redelivered=True, cut=how.max_bytes) for row in rows]
     return _polled(caller, messages, lease=lease, left=await _left(reader), newest_id=newest_id)
 

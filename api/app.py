@@ -20,7 +20,7 @@ from api.db import Database
 from api.egress import Allowed, Egress
 from api.routes import admin, agents, health, identity, lane, messages, nerve, rooms, webhooks
 from api.routes.answered import Answered
-from api.routes.document import complete
+from api.routes.document import complete, describe_answers
 from api.routes.front import Front
 from api.routes.lane import Lane
 from api.services.announcing import Announcements
@@ -200,6 +200,7 @@ def _document(app: FastAPI, quick: Lane) -> dict[str, Any]:
             title=app.title, version=app.version, openapi_version=app.openapi_version, routes=app.routes
         )
         lane.describe(document, quick.operations)
+        describe_answers(document, rooms.ANSWERS | messages.ANSWERS)
         app.openapi_schema = complete(document)
     return app.openapi_schema
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from api.problems import MEDIA_TYPE
+
+REFERENCE = "#/components/schemas/{name}"
 
 _PROBLEM = {
     "type": "object",
@@ -33,6 +38,20 @@ _AGENT = {
     "schema": {"type": "string"},
     "description": "The session's handle. Without it, the bare box calls.",
 }
+
+
+def references(document: dict[str, Any], types: Iterable[Any]) -> list[dict[str, Any]]:
+    """Keep the schemas of msgspec types in the document; a reference for each of them."""
+    schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
+    document.setdefault("components", {}).setdefault("schemas", {}).update(components)
+    return list(schemas)
+
+
+def describe_answers(document: dict[str, Any], answers: dict[str, Any]) -> None:
+    """Say what GET on each path answers: those calls whose bytes msgspec writes past FastAPI."""
+    for path, schema in zip(answers, references(document, answers.values()), strict=True):
+        answer = document["paths"][path]["get"]["responses"]["200"]
+        answer["content"] = {"application/json": {"schema": schema}}
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,31 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import AwareDatetime
 
 from api.auth import CallerDep, RecordDep
+from api.routes.paging import FoundPage, Page
+from api.services.envelope import Message
 from api.services.messages import SearchIn
+from api.services.receipts import FullReceipt
 
 DEEPEST = 2000
 """Of more matches than this, only the newest are ranked."""
 
 router = APIRouter(tags=["messages"])
+
+
+class MessageOut(msgspec.Struct):
+    """A message, and where it stands."""
+
+    message: Message
+    receipt: FullReceipt
+
+
+ANSWERS = {
+    "/v1/messages/{message_id}": MessageOut,
+    "/v1/threads/{thread_id}": Page,
+    "/v1/undelivered": Page,
+    "/v1/search": FoundPage,
+}
+"""What the GETs of this module answer, for the OpenAPI document."""
 
 
 @router.get("/v1/messages/{message_id}", response_class=Response)
@@ -23,7 +42,7 @@ async def message(
 ) -> Response:
     """One message, with its receipt as it stands now."""
     found, receipt = await record.messages.message(caller, message_id)
-    content = msgspec.json.encode({"message": found, "receipt": receipt})
+    content = msgspec.json.encode(MessageOut(found, receipt))
     return Response(content, media_type="application/json")
 
 
@@ -38,7 +57,7 @@ async def thread(
     """The thread, oldest first: the audit trail, as far as the caller may read it."""
     messages = await record.messages.thread(caller, thread_id, after=int(cursor), limit=limit)
     behind = str(messages[-1].id) if len(messages) == limit else None
-    content = msgspec.json.encode({"messages": messages, "next_cursor": behind})
+    content = msgspec.json.encode(Page(messages, behind))
     return Response(content, media_type="application/json")
 
 
@@ -52,7 +71,7 @@ async def undelivered(
     """What nobody took of what the caller, or a session of the bare box that calls, has said."""
     messages = await record.closing.undelivered(caller, after=int(cursor), limit=limit)
     behind = str(messages[-1].id) if len(messages) == limit else None
-    content = msgspec.json.encode({"messages": messages, "next_cursor": behind})
+    content = msgspec.json.encode(Page(messages, behind))
     return Response(content, media_type="application/json")
 
 
@@ -73,5 +92,5 @@ async def search(
     what = SearchIn(q=q, room=room, sender=sender, type=type, since=since, offset=offset, limit=limit)
     messages = await record.messages.search(caller, what)
     behind = str(offset + limit) if len(messages) == limit and offset + limit < DEEPEST else None
-    content = msgspec.json.encode({"messages": messages, "next_cursor": behind})
+    content = msgspec.json.encode(FoundPage(messages, behind))
     return Response(content, media_type="application/json")

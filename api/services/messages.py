@@ -61,10 +61,20 @@ class SendIn(SayIn, forbid_unknown_fields=True, kw_only=True):
     recipient: str | None = None
 
 
+_ACCEPTED = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["agent", "state"],
+        "properties": {"agent": {"type": "string"}, "state": {"type": "string"}},
+    },
+}
+
+
 class Receipt(msgspec.Struct):
     """Who it was for when it was said, each with its state: an accept, not a promise."""
 
-    accepted: msgspec.Raw
+    accepted: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema=_ACCEPTED)]
 
 
 class Said(msgspec.Struct):

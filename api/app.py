@@ -18,7 +18,7 @@ from api import problems
 from api.auth import Auth
 from api.db import Database
 from api.egress import Allowed, Egress
-from api.routes import admin, agents, health, identity, lane, messages, nerve, rooms, webhooks
+from api.routes import admin, agents, health, identity, invites, lane, messages, nerve, rooms, webhooks
 from api.routes.answered import Answered
 from api.routes.document import complete, describe_answers
 from api.routes.front import Front
@@ -27,12 +27,14 @@ from api.services.announcing import Announcements
 from api.services.closing import Closing
 from api.services.feed import Feeds
 from api.services.identity import Gone, Identity
+from api.services.invites import Redeeming
 from api.services.limits import Rate
 from api.services.messages import Messages, refusal
 from api.services.metrics import Metrics
 from api.services.reading import Reading
 from api.services.record import Record
 from api.services.relations import Relations
+from api.services.retention import Retention
 from api.services.rooms import Rooms
 from api.services.saying import Sayings
 from api.services.schemas import Schemas
@@ -48,6 +50,9 @@ log = structlog.get_logger()
 
 LARGEST_REQUEST = 4 * 1024 * 1024
 """Bytes. More than the largest message, however its characters are escaped."""
+
+REDEEM_PER_SECOND, REDEEM_BURST = 1, 20
+"""What one address may try. Codes are beyond guessing; this keeps the database out of it."""
 
 
 def create_app(settings: Settings) -> ASGIApp:
@@ -82,11 +87,16 @@ def create_app(settings: Settings) -> ASGIApp:
         reading=Reading(db, announcements),
         closing=Closing(db, system=system, identity=who, retire_after_seconds=settings.retire_after_seconds),
         webhooks=_webhooks(settings, db, system=system, metrics=metrics),
+        redeeming=Redeeming(
+            db, Rate("redeem", what="codes", per_second=REDEEM_PER_SECOND, burst=REDEEM_BURST)
+        ),
     )
     announcements.on_said(record.webhooks.moved)
     pace = Rate("box", what="requests", per_second=settings.box_per_second, burst=settings.box_burst)
     auth = Auth(who, rate=pace, admin_token_file=settings.admin_token_file)
-    api = _rest(record, background=(who.run, announcements.run, record.closing.run, record.webhooks.run))
+    retention = Retention(db, keep_days=settings.keep_days)
+    background = (who.run, announcements.run, record.closing.run, record.webhooks.run, retention.run)
+    api = _rest(record, background=background)
     app = Front(api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST)
     quick = Lane(
         app,
@@ -179,7 +189,7 @@ def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ..
     )
     app.state.record = record
     problems.install(app)
-    for module in (health, identity, agents, rooms, messages, nerve, webhooks, admin):
+    for module in (health, identity, agents, rooms, messages, nerve, webhooks, admin, invites):
         app.include_router(module.router)
     return app
 

@@ -5,7 +5,7 @@ ServiceError
 ├── Oversized          TooLarge
 ├── Unauthenticated    BadToken
 ├── Forbidden          NotAMember, OperatorOnly, BoxOnly
-├── NotFound           RoomNotFound, MessageNotFound, NoSuchThing
+├── NotFound           RoomNotFound, MessageNotFound, NoSuchInvite, NoSuchThing
 ├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
 ├── Invalid            BadField, NoSuchAgent, HopsUsedUp
 ├── TooMany            RateLimited
@@ -166,6 +166,19 @@ class MessageNotFound(NotFound):
 
     def __init__(self, message_id: int) -> None:
         super().__init__(f"There is no message {message_id} that you may read.", id=message_id)
+
+
+class NoSuchInvite(NotFound):
+    """One answer for a code that is unknown, used, revoked or expired."""
+
+    code = "no_such_invite"
+    title = "The code is not valid"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This code is wrong, used or too old. Ask the operator for a new one: "
+            "`readyroom admin invite BOX`."
+        )
 
 
 class NoSuchThing(NotFound):

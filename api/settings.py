@@ -38,6 +38,7 @@ class Settings(BaseSettings):
     handles_per_box: int = Field(default=10_000, ge=1)
     presence_stale_seconds: int = 180
     retire_after_seconds: int = 7 * 24 * 3600
+    keep_days: int | None = Field(default=None, ge=1, le=36_500)
 
     webhook_allow: str | None = None
     webhooks_per_agent: int = Field(default=10, ge=0)

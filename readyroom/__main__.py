@@ -10,6 +10,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("readyroom.serve", "Run the record alone (PostgreSQL is elsewhere)."),
     "broker": ("readyroom.broker", "Run the embedded nerve alone."),
     "migrate": ("readyroom.migrate", "Bring the database's schema up to date."),
+    "prune": ("readyroom.prune", "Delete messages that are older than they are to be kept."),
     "admin": ("readyroom.admin", "Operators: realms, boxes, people and their tokens."),
     "notifier": ("readyroom.notifier_daemon", "Run this box's notifier."),
     "run": ("readyroom.run", "Start an agent program as a session of its own."),

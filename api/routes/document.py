@@ -71,7 +71,10 @@ def _complete_call(path: str, call: dict[str, Any]) -> None:
     call["responses"].pop("422", None)
     if not path.startswith("/v1/"):
         return
-    call["security"] = [{"token": []}]
     call["responses"] |= {"4XX": _ERRORS, "5XX": _ERRORS}
+    if path == "/v1/redeem":
+        call["security"] = []
+        return
+    call["security"] = [{"token": []}]
     if not path.startswith("/v1/admin/"):
         call.setdefault("parameters", []).append(_AGENT)

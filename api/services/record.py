@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from api.db import Database
 from api.services.closing import Closing
 from api.services.identity import Identity
+from api.services.invites import Redeeming
 from api.services.messages import Messages
 from api.services.metrics import Metrics
 from api.services.reading import Reading
@@ -30,3 +31,4 @@ class Record:
     reading: Reading
     closing: Closing
     webhooks: Webhooks
+    redeeming: Redeeming

@@ -22,7 +22,7 @@ BEGIN = """
 """
 END = "UPDATE sweeps SET until = :now WHERE name = 'closing'"
 
-_TAKEN = f"""
+TAKEN = f"""
     EXISTS (SELECT FROM batch_rooms k
               JOIN batches b ON b.realm_id = k.realm_id AND b.batch_id = k.batch_id
               JOIN agents r ON r.realm_id = b.realm_id AND r.agent_id = b.agent_id
@@ -30,12 +30,12 @@ _TAKEN = f"""
                AND b.committed_at IS NOT NULL AND (m.expires_at IS NULL OR b.handed_at < m.expires_at)
                AND {HEARS} AND {ADDRESSED})
 """
-_REPORTED = "EXISTS (SELECT FROM undelivered u WHERE u.realm_id = m.realm_id AND u.id = m.id)"
+REPORTED = "EXISTS (SELECT FROM undelivered u WHERE u.realm_id = m.realm_id AND u.id = m.id)"
 
 EXPIRED = f"""
     SELECT m.realm_id, m.id, 'expired' AS reason FROM conv_messages m
      WHERE m.expires_at > CAST(:since AS timestamptz) - {OVERLAP} AND m.expires_at <= :now
-       AND m.sender_kind <> 'system' AND NOT {_REPORTED} AND NOT {_TAKEN}
+       AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
      ORDER BY m.expires_at LIMIT :most
 """
 
@@ -46,7 +46,7 @@ RETIRED = f"""
       JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id AND m.id > c.last_read_id
      WHERE gone.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND gone.retired_at <= :now
        AND m.selector = gone.handle AND m.created_at <= gone.retired_at AND {UNEXPIRED}
-       AND m.sender_kind <> 'system' AND NOT {_REPORTED} AND NOT {_TAKEN}
+       AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
      LIMIT :most
 """
 

@@ -64,6 +64,8 @@ realms = sa.Table(
     sa.Column("name", sa.Text, nullable=False, unique=True),
     _moment("created_at", nullable=False),
     _moment("expires_at"),
+    sa.Column("keep_days", sa.Integer),  # null: as the service's setting says
+    sa.CheckConstraint("keep_days >= 1", name="keep_days"),
 )
 
 names = sa.Table(
@@ -351,6 +353,18 @@ webhook_rooms = sa.Table(
         "nudged_id",
         postgresql_where=sa.text("nudged_id > told_id"),
     ),
+)
+
+# Open ones only: who redeems or revokes an invite deletes it.
+invites = sa.Table(
+    "invites",
+    metadata,
+    _realm(),
+    sa.Column("invite_id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("hash", sa.LargeBinary, nullable=False, unique=True),
+    _moment("created_at", nullable=False),
+    sa.Column("expires_at", sa.TIMESTAMP(timezone=True), nullable=False),
 )
 
 audit_log = sa.Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -101,3 +102,36 @@ def test_an_export_attributes_every_line(room: str, here: Shell) -> None:
     assert [(row["id"], row["sender"], row["body"]) for row in rows] == [
         (m["id"], m["sender"], m["body"]) for m in said
     ]
+
+
+def test_an_operator_invites_a_box_and_sees_what_was_done(operator: Shell) -> None:
+    made = operator.json("admin", "invite", "guest", "--ttl", "60")
+    assert made["invite_id"] in operator.run("admin", "invites").stdout
+    operator.run("admin", "uninvite", made["invite_id"])
+    assert "There are no invites" in operator.run("admin", "invites").stdout
+    shown = operator.run("admin", "invite", "guest")
+    assert re.fullmatch(r"[a-z0-9-]{19}\n", shown.stdout)
+    assert "readyroom connect" in shown.stderr
+    acts = operator.json("admin", "audit", "--limit", "3")["acts"]
+    assert [act["act"] for act in acts] == ["invite_added", "invite_revoked", "invite_added"]
+    assert "invite_revoked" in operator.run("admin", "audit").stdout
+
+
+def test_old_messages_are_pruned_over_the_database(
+    up: Path, operator: Shell, room: str, here: Shell, there: Shell
+) -> None:
+    here.run("say", room, "hello")
+    there.run("poll")
+    database = {"READYROOM_DATABASE_URL": json.loads((up / "up.json").read_text())["database_url"]}
+    assert "kept for ever" in operator.run("prune", **database).stdout
+    operator.run("admin", "realm", "keep", "main", "30")
+    (done,) = operator.json("prune", **database)["realms"]
+    assert (done["realm"], done["deleted"]) == ("main", 0)
+    assert "main" in operator.run("prune", "--realm", "main", "--keep-days", "7", **database).stdout
+    operator.run("admin", "realm", "keep", "main", "default")
+    assert operator.json("prune", **database)["realms"] == []
+    assert [m["body"] for m in here.json("history", room)["messages"]] == ["hello"]
+    operator.run("prune", "--keep-days", "0", status=2, **database)
+    operator.run("admin", "realm", "keep", "main", "few", status=2)
+    gone = {"READYROOM_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}
+    assert "does not answer" in operator.run("prune", status=1, **gone).stderr

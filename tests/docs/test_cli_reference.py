@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from readyroom import admin, demo, look, talk
+from readyroom import admin, demo, look, prune, talk
 from readyroom.__main__ import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
@@ -17,6 +17,8 @@ TALK = {name: talk for name, (module, _) in COMMANDS.items() if module == "ready
 LOOK = {name: look for name, (module, _) in COMMANDS.items() if module == "readyroom.look"}
 ADMIN = [
     ["admin", "realm", "add"],
+    *(["admin", "realm", act] for act in ("list", "keep")),
+    *(["admin", act] for act in ("invite", "invites", "uninvite", "audit")),
     *(["admin", holder, act] for holder in ("box", "person") for act in ("add", "list", "rotate", "revoke")),
 ]
 
@@ -26,9 +28,11 @@ def test_every_command_is_documented(command: str) -> None:
     assert re.search(rf"`readyroom {command}\b", PAGE)
 
 
-@pytest.mark.parametrize("command", [*([name] for name in {**TALK, **LOOK}), *ADMIN, ["demo"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [*([name] for name in {**TALK, **LOOK}), *ADMIN, ["demo"], ["prune"]], ids=" ".join
+)
 def test_every_option_is_documented(command: list[str]) -> None:
-    module = {"admin": admin, "demo": demo, **TALK, **LOOK}[command[0]]
+    module = {"admin": admin, "demo": demo, "prune": prune, **TALK, **LOOK}[command[0]]
     with redirect_stdout(io.StringIO()) as shown:
         assert module.main([*command, "--help"]) == 0
     options = set(re.findall(r"--[a-z][a-z-]+", shown.getvalue())) - {"--help"}

@@ -295,6 +295,6 @@ class RecordDown(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "The database does not answer, and whether this took effect is not known. Make the call again in a "
-            "few seconds: say with the same client_id, poll with the same poll_key, and nothing comes twice."
+            "The database does not answer, and whether this took effect is not known. Call again in a few "
+            "seconds: say with the same client_id, poll with the same poll_key, and nothing comes twice."
         )

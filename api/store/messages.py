@@ -105,8 +105,7 @@ BY_CLIENT_ID = f"""
 """
 
 READABLE = f"""(
-    m.sender_id = $2
-    OR (v.hidden AND {ADDRESSED})
+    (v.hidden AND (m.sender_id = $2 OR {ADDRESSED}))
     OR (NOT v.hidden AND EXISTS (
         SELECT FROM conv_members c
          WHERE c.realm_id = m.realm_id AND c.agent_id = $2 AND c.conv_id = m.conv_id AND {MEMBER}))

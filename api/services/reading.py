@@ -156,9 +156,9 @@ class Reading:
 
     async def _hand_over(self, caller: Caller, how: PollIn, newest_id: int | None) -> Polled:
         async with self._db.reader(caller.realm_id, caller.agent_id) as reader:
-            earlier = await _earlier(reader, how)
-            if earlier is not None and (again := await _again(caller, reader, how, earlier, newest_id)):
-                return again
+            for batch in await _earlier(reader, how):
+                if again := await _again(caller, reader, how, batch, newest_id):
+                    return again
             lease = secrets.token_urlsafe(12) if how.ack == "lease" else None
             rows = await store.take(
                 reader,
@@ -175,12 +175,10 @@ class Reading:
             return _polled(caller, messages, lease=lease if rows else None, left=left, newest_id=newest_id)
 
 
-async def _earlier(reader: Reader, how: PollIn) -> Any:
-    if how.poll_key is not None:
-        before = await store.polled_before(reader, how.poll_key)
-        if before is not None:
-            return before
-    return await store.open_batch(reader)
+async def _earlier(reader: Reader, how: PollIn) -> list[Any]:
+    """The batches to hand over again, the first of which anything is left."""
+    keyed = await store.polled_before(reader, how.poll_key) if how.poll_key is not None else None
+    return [batch for batch in (keyed, await store.open_batch(reader)) if batch is not None]
 
 
 async def _again(

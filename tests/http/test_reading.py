@@ -283,3 +283,20 @@ async def test_a_poll_key_outlives_the_lease_that_its_poll_renewed(pair: tuple[P
     renewed = await poll(reader, ack="lease", poll_key="k1")
     await reader.post("/v1/ack", {"lease": renewed["lease"]})
     assert flat(await poll(reader, ack="lease", poll_key="k1")) == [("once", True)]
+
+
+async def test_a_key_whose_batch_is_no_longer_readable_leads_to_the_open_batch(
+    pair: tuple[Party, Party],
+) -> None:
+    speaker, reader = pair
+    for party in pair:
+        await party.post("/v1/rooms", {"name": "ops"})
+    await said(speaker, "api", "one")
+    assert flat(await poll(reader, poll_key="k1")) == [("one", False)]
+    await said(speaker, "ops", "two")
+    leased = await poll(reader, ack="lease")
+    assert flat(leased) == [("two", False)]
+    await reader.post("/v1/rooms/api/leave")
+    again = await poll(reader, poll_key="k1", ack="lease")
+    assert (flat(again), again["lease"]) == ([("two", True)], leased["lease"])
+    assert flat(await poll(reader, poll_key="k1")) == [("two", True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -19,6 +20,8 @@ from deploy.postgres import Postgres
 from tests.conftest import FAST
 from tests.faults.processes import show
 from tests.http.running import Party, Running, running, settings_for
+
+TOGETHER = 50
 
 
 @dataclass
@@ -59,12 +62,15 @@ async def live(record: Running, *, sessions: int, rooms: int, messages: int) -> 
             assert (await party.post("/v1/rooms", {"name": name})).status in (200, 201)
     new = {"body": "the first", "client_id": "first", "ttl_seconds": 3600}
     first = await speakers[0].post(f"/v1/rooms/{names[0]}/messages", new)
-    for number in range(messages):
-        speaker, room = speakers[number % sessions], names[number % rooms]
-        said = await speaker.post(
-            f"/v1/rooms/{room}/messages", {"body": f"{number}", "urgent": number % 7 == 0}
-        )
+
+    async def say(number: int) -> None:
+        room = names[number % rooms]
+        new = {"body": f"{number}", "urgent": number % 7 == 0}
+        said = await speakers[number % sessions].post(f"/v1/rooms/{room}/messages", new)
         assert said.status == 201, said
+
+    for start in range(0, messages, TOGETHER):
+        await asyncio.gather(*map(say, range(start, min(messages, start + TOGETHER))))
     for to in ("devmac", "reach", "everyone", "eric", readers[0].agent):
         assert (await speakers[0].post("/v1/messages", {"to": to, "body": f"to {to}"})).status == 201
     for place, reader in enumerate(readers):
@@ -201,5 +207,5 @@ async def test_a_small_record_goes_on_in_a_fresh_cluster(
 async def test_a_large_record_goes_on_in_a_fresh_cluster(
     postgres: Postgres, fresh: Postgres, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = await prove(postgres, fresh, database_url, tmp_path, sessions=12, rooms=8, messages=5_000)
+    rows = await prove(postgres, fresh, database_url, tmp_path, sessions=8, rooms=6, messages=5_000)
     show(capsys, ("table", "rows, all as before"), [(table, count) for table, (count, _) in rows.items()])

@@ -200,7 +200,8 @@ class Messages:
 
     async def search(self, caller: Caller, what: SearchIn) -> list[Found]:
         """Messages that the caller may read and that hold all the words, best first."""
-        fields.unicode_text("q", what.q)
+        for field in ("q", "room", "sender", "type"):
+            fields.unicode_text(field, getattr(what, field) or "")
         rows = await search_store.search(
             self._db,
             realm_id=caller.realm_id,

@@ -131,7 +131,7 @@ KNOWN_LEASE = "SELECT FROM batches WHERE realm_id = $1 AND agent_id = $2 AND lea
 ADVANCE = f"""
     UPDATE conv_members c SET last_read_id = greatest(c.last_read_id, least(wanted.id, newest.id))
       FROM conversations v, unnest($3::text[], $4::bigint[]) AS wanted (room, id),
-           LATERAL (SELECT max(x.id) AS id FROM conv_messages x
+           LATERAL (SELECT coalesce(max(x.id), 0) AS id FROM conv_messages x
                      WHERE x.realm_id = v.realm_id AND x.conv_id = v.conv_id) newest
      WHERE v.realm_id = $1 AND v.name = wanted.room
        AND c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = v.conv_id AND {MEMBER}

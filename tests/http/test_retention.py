@@ -188,3 +188,10 @@ async def copy(database_url: str, message_id: int, count: int) -> None:
         )
     finally:
         await connection.close()
+
+
+async def test_no_cursor_runs_ahead_of_a_room_without_messages(record: Running) -> None:
+    _, speaker, reader = await pair(record)
+    assert (await reader.post("/v1/ack", {"rooms": {"api": 10**6}})).status == 200
+    await said(speaker, "api", "the first")
+    assert await bodies(reader) == ["the first"]

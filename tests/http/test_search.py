@@ -102,3 +102,10 @@ async def test_nobody_finds_what_is_not_theirs_to_read(record: Running, pair: tu
 @pytest.mark.parametrize("query", [{}, {"q": ""}, {"q": "x", "limit": "0"}, {"q": "x", "since": "yesterday"}])
 async def test_a_bad_search_is_refused(pair: tuple[Party, Party], query: dict[str, str]) -> None:
     assert (await pair[1].call("GET", "/v1/search", query=query)).status == 422
+
+
+async def test_a_filter_that_nothing_can_match_names_its_field(record: Running) -> None:
+    party = await record.session(await record.box("work3"))
+    for field in ("q", "room", "sender", "type"):
+        reply = await party.get("/v1/search", query={"q": "x", field: "a\0b"})
+        assert (reply.status, reply.body["field"]) == (422, field)

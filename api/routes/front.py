@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.auth import AGENT_HEADER, Auth
-from api.errors import TooLarge
+from api.errors import BadField, TooLarge
 from api.problems import answer_problem
 
 REDEEM = "/v1/redeem"
@@ -47,6 +47,8 @@ class Front:
 
         try:
             await self._admit(scope)
+            if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+                raise BadField("address", "the character NUL is in no name and in no text; leave it out")
             await self._app(scope, self._bounded(scope, receive), sending)
         except Exception as error:
             if begun:  # Starlette has answered and logged it, and passes it on for servers that do not

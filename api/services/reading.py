@@ -114,6 +114,9 @@ class Reading:
         """
         if (what.lease is None) == (what.rooms is None):
             raise BadField("lease", "give either lease or rooms")
+        fields.line("lease", what.lease)
+        for room in what.rooms or ():
+            fields.unicode_text("rooms", room)
         async with self._db.reader(caller.realm_id, caller.agent_id) as reader:
             if what.lease is not None and not await store.commit(reader, what.lease):
                 raise NoSuchThing(
@@ -231,3 +234,5 @@ def _check(how: PollIn) -> None:
             raise BadField(field, f"{least} to {most}")
     fields.line("poll_key", how.poll_key)
     fields.line("seen", how.seen)
+    for room in how.rooms or ():
+        fields.unicode_text("rooms", room)

@@ -163,3 +163,32 @@ def test_every_answer_with_content_has_a_schema(place: Place) -> None:
             for status, answer in call["responses"].items():
                 shown = answer.get("content", {}).values()
                 assert status == "204" or (shown and all(each["schema"] for each in shown)), (method, path)
+
+
+NUL_PATHS = (
+    "/v1/search?q=x&room=%00",
+    "/v1/search?q=x&sender=a%00",
+    "/v1/search?q=x&type=%00",
+    "/v1/threads/%00",
+    "/v1/rooms/api/messages?thread_id=%00",
+    "/v1/rooms/%00/members",
+)
+NUL_BODIES = (
+    ("/v1/poll", {"rooms": ["\0"]}),
+    ("/v1/poll", {"seen": "\0"}),
+    ("/v1/ack", {"rooms": {"\0": 1}}),
+    ("/v1/ack", {"lease": "\0"}),
+    ("/v1/rooms/api/messages", {"body": "x", "seen": "\0"}),
+    ("/v1/messages", {"body": "x", "to": "\0"}),
+)
+
+
+async def test_the_character_nul_is_refused_wherever_it_stands(record: Running) -> None:
+    session = await record.session(await record.box("work3"))
+    await session.post("/v1/rooms", {"name": "api"})
+    replies = [(path, await session.get(path)) for path in NUL_PATHS]
+    replies += [(path, await session.post(path, body)) for path, body in NUL_BODIES]
+    removed = await record.operator.delete("/v1/admin/boxes/%00")
+    assert {(path, reply.code) for path, reply in [*replies, ("remove", removed)]} == {
+        (path, "invalid") for path in (*NUL_PATHS, *(path for path, _ in NUL_BODIES), "remove")
+    }

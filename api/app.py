@@ -17,22 +17,30 @@ from starlette.types import ASGIApp
 from api import problems
 from api.auth import Auth
 from api.db import Database
-from api.routes import admin, agents, health, identity, lane, messages, nerve, rooms
+from api.egress import Allowed, Egress
+from api.routes import admin, agents, health, identity, invites, lane, messages, nerve, rooms, webhooks
 from api.routes.answered import Answered
-from api.routes.document import complete
+from api.routes.document import complete, describe_answers
 from api.routes.front import Front
 from api.routes.lane import Lane
 from api.services.announcing import Announcements
+from api.services.closing import Closing
 from api.services.feed import Feeds
 from api.services.identity import Gone, Identity
+from api.services.invites import Redeeming
 from api.services.limits import Rate
 from api.services.messages import Messages, refusal
 from api.services.metrics import Metrics
 from api.services.reading import Reading
 from api.services.record import Record
+from api.services.relations import Relations
+from api.services.retention import Retention
 from api.services.rooms import Rooms
 from api.services.saying import Sayings
+from api.services.schemas import Schemas
+from api.services.system import SystemVoice
 from api.services.tokens import hash_of
+from api.services.webhooks import Webhooks
 from api.settings import Settings
 from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.nerve import Admission, Nerve
@@ -42,6 +50,9 @@ log = structlog.get_logger()
 
 LARGEST_REQUEST = 4 * 1024 * 1024
 """Bytes. More than the largest message, however its characters are escaped."""
+
+REDEEM_PER_SECOND, REDEEM_BURST = 1, 20
+"""What one address may try. Codes are beyond guessing; this keeps the database out of it."""
 
 
 def create_app(settings: Settings) -> ASGIApp:
@@ -54,11 +65,17 @@ def create_app(settings: Settings) -> ASGIApp:
     """
     db = _database(settings)
     metrics = Metrics()
-    who = Identity(db, metrics)
+    who = Identity(db, metrics, handles_per_box=settings.handles_per_box)
     broker = None if settings.nerve_url else _embedded(who)
     voice: Nerve = broker or _elsewhere(settings)
     announcements = Announcements(db, voice)
-    rooms_ = Rooms(db, stale_seconds=settings.presence_stale_seconds)
+    system = SystemVoice(db, announcements)
+    rooms_ = Rooms(
+        db,
+        stale_seconds=settings.presence_stale_seconds,
+        rooms_per_realm=settings.rooms_per_realm,
+        members_per_room=settings.members_per_room,
+    )
     record = Record(
         settings=settings,
         db=db,
@@ -66,11 +83,20 @@ def create_app(settings: Settings) -> ASGIApp:
         metrics=metrics,
         identity=who,
         rooms=rooms_,
-        messages=_messages(settings, db, rooms_, announcements),
+        messages=_messages(settings, rooms_, announcements, system),
         reading=Reading(db, announcements),
+        closing=Closing(db, system=system, identity=who, retire_after_seconds=settings.retire_after_seconds),
+        webhooks=_webhooks(settings, db, system=system, metrics=metrics),
+        redeeming=Redeeming(
+            db, Rate("redeem", what="codes", per_second=REDEEM_PER_SECOND, burst=REDEEM_BURST)
+        ),
     )
-    auth = Auth(who, admin_token_file=settings.admin_token_file)
-    api = _rest(record, background=(who.run, announcements.run))
+    announcements.on_said(record.webhooks.moved)
+    pace = Rate("box", what="requests", per_second=settings.box_per_second, burst=settings.box_burst)
+    auth = Auth(who, rate=pace, admin_token_file=settings.admin_token_file)
+    retention = Retention(db, keep_days=settings.keep_days)
+    background = (who.run, announcements.run, record.closing.run, record.webhooks.run, retention.run)
+    api = _rest(record, background=background)
     app = Front(api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST)
     quick = Lane(
         app,
@@ -92,15 +118,33 @@ def _database(settings: Settings) -> Database:
     return Database(settings.database_dsn(), hot=max(1, share - cold), cold=cold)
 
 
-def _messages(settings: Settings, db: Database, rooms_: Rooms, announcements: Announcements) -> Messages:
+def _messages(
+    settings: Settings, rooms_: Rooms, announcements: Announcements, system: SystemVoice
+) -> Messages:
+    db = rooms_.db
+    sayings = Sayings(db, stale_seconds=settings.presence_stale_seconds, refusal=refusal)
     return Messages(
         rooms=rooms_,
-        sayings=Sayings(db, stale_seconds=settings.presence_stale_seconds, refusal=refusal),
+        sayings=sayings,
         announcements=announcements,
-        rate=Rate(per_second=settings.say_per_second, burst=settings.say_burst),
+        relations=Relations(db, Schemas()),
+        system=system,
+        rate=Rate("say", what="messages", per_second=settings.say_per_second, burst=settings.say_burst),
         body_max_bytes=settings.body_max_bytes,
         payload_max_bytes=settings.payload_max_bytes,
         stale_seconds=settings.presence_stale_seconds,
+    )
+
+
+def _webhooks(settings: Settings, db: Database, *, system: SystemVoice, metrics: Metrics) -> Webhooks:
+    return Webhooks(
+        db,
+        system=system,
+        sender=Egress(Allowed.parse(settings.webhook_allow or "")),
+        metrics=metrics,
+        most=settings.webhooks_per_agent,
+        retry_seconds=settings.webhook_retry_seconds,
+        give_up_seconds=settings.webhook_give_up_seconds,
     )
 
 
@@ -145,7 +189,7 @@ def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ..
     )
     app.state.record = record
     problems.install(app)
-    for module in (health, identity, agents, rooms, messages, nerve, admin):
+    for module in (health, identity, agents, rooms, messages, nerve, webhooks, admin, invites):
         app.include_router(module.router)
     return app
 
@@ -166,6 +210,7 @@ def _document(app: FastAPI, quick: Lane) -> dict[str, Any]:
             title=app.title, version=app.version, openapi_version=app.openapi_version, routes=app.routes
         )
         lane.describe(document, quick.operations)
+        describe_answers(document, rooms.ANSWERS | messages.ANSWERS)
         app.openapi_schema = complete(document)
     return app.openapi_schema
 

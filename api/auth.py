@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 from api.errors import BadHandle, BadToken, OperatorOnly
 from api.models import Caller
 from api.services.identity import Identity
+from api.services.limits import Rate
 from api.services.record import Record
 from api.services.tokens import hash_of
 
@@ -23,8 +24,9 @@ AGENT_HEADER = b"x-tyode-agent"
 class Auth:
     """Reads the two headers that say who calls. A token counts nowhere else: not in a URL, not in a body."""
 
-    def __init__(self, identity: Identity, *, admin_token_file: Path | None) -> None:
+    def __init__(self, identity: Identity, *, rate: Rate, admin_token_file: Path | None) -> None:
         self._identity = identity
+        self._rate = rate
         self._admin_token_file = admin_token_file
 
     async def authenticate(self, headers: RawHeaders) -> Caller:
@@ -57,6 +59,14 @@ class Auth:
         if twice and caller.kind != "person":
             raise BadHandle
         return caller
+
+    def count(self, caller: Caller) -> None:
+        """Count one request of a box with all its sessions, or of a person.
+
+        Raises:
+            RateLimited: it goes too fast.
+        """
+        self._rate.spend(caller.agent_id if caller.box_id is None else caller.box_id)
 
     async def admit_operator(self, headers: RawHeaders) -> None:
         """Let the operator pass.

@@ -5,9 +5,9 @@ ServiceError
 ├── Oversized          TooLarge
 ├── Unauthenticated    BadToken
 ├── Forbidden          NotAMember, OperatorOnly, BoxOnly
-├── NotFound           RoomNotFound, MessageNotFound, NoSuchThing
-├── Conflict           NameTaken, TooManyTokens, ClientIdReused
-├── Invalid            BadField, NoSuchAgent
+├── NotFound           RoomNotFound, MessageNotFound, NoSuchInvite, NoSuchThing
+├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
+├── Invalid            BadField, NoSuchAgent, HopsUsedUp
 ├── TooMany            RateLimited
 └── Unavailable        RecordDown
 
@@ -168,6 +168,19 @@ class MessageNotFound(NotFound):
         super().__init__(f"There is no message {message_id} that you may read.", id=message_id)
 
 
+class NoSuchInvite(NotFound):
+    """One answer for a code that is unknown, used, revoked or expired."""
+
+    code = "no_such_invite"
+    title = "The code is not valid"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This code is wrong, used or too old. Ask the operator for a new one: "
+            "`readyroom admin invite BOX`."
+        )
+
+
 class NoSuchThing(NotFound):
     """Anything else that is not there."""
 
@@ -192,6 +205,19 @@ class TooManyTokens(Conflict):
         super().__init__(f"{name} has two valid tokens. Revoke one of them first.", name=name)
 
 
+class TooManyWebhooks(Conflict):
+    """An agent has as many webhooks as it may have."""
+
+    code = "too_many_webhooks"
+    title = "No more webhooks"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"You have {most} webhooks, as many as are allowed. Remove one with DELETE /v1/webhooks/…",
+            most=most,
+        )
+
+
 class ClientIdReused(Conflict):
     """A client_id that came before with other content."""
 
@@ -204,6 +230,21 @@ class ClientIdReused(Conflict):
             "new message.",
             client_id=client_id,
             id=message_id,
+        )
+
+
+class LimitReached(Conflict):
+    """There are as many of something as the operator allows; facts: `limit`, the setting, and `most`."""
+
+    code = "limit_reached"
+    title = "There are as many as there may be"
+
+    def __init__(self, *, limit: str, what: str, most: int) -> None:
+        super().__init__(
+            f"There may be at most {most} {what}. Use one that exists, or ask the operator to raise "
+            f"READYROOM_{limit.upper()}.",
+            limit=limit,
+            most=most,
         )
 
 
@@ -224,8 +265,23 @@ class NoSuchAgent(Invalid):
     title = "Nobody answers to that"
 
 
+class HopsUsedUp(Invalid):
+    """A message has been passed on too often; facts: `thread_id`, and `origin`, who began the thread."""
+
+    code = "hop_limit_reached"
+    title = "The hop limit is used up"
+
+    def __init__(self, *, thread_id: str | None, origin: str) -> None:
+        super().__init__(
+            "This thread's hop limit is used up, so that the message was not passed on. Answer it instead "
+            f"(in_reply_to). {origin}, who began the thread, is told.",
+            thread_id=thread_id,
+            origin=origin,
+        )
+
+
 class RateLimited(TooMany):
-    """A caller's own limit."""
+    """A caller's own limit; facts: `limit`, its name, `quota` in `window_seconds`, and `retry_after`."""
 
     code = "rate_limited"
     title = "Too many requests"
@@ -239,6 +295,6 @@ class RecordDown(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "The database does not answer. Nothing was stored; send it again in a few seconds, with the same "
-            "client_id so that it cannot be stored twice."
+            "The database does not answer, and whether this took effect is not known. Call again in a few "
+            "seconds: say with the same client_id, poll with the same poll_key, and nothing comes twice."
         )

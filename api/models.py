@@ -68,6 +68,47 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class NewInvite:
+    """An invite just made; the code is shown this once."""
+
+    code: str
+    invite_id: str
+    expires_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Invite:
+    """An invite that nobody has redeemed yet."""
+
+    invite_id: str
+    box: str
+    realm: str
+    created_at: dt.datetime
+    expires_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Redeemed:
+    """A box with a token of its own, which is shown this once."""
+
+    name: str
+    realm: str
+    token: str
+    token_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that an operator did, or an invite did for them."""
+
+    audit_id: int
+    at: dt.datetime
+    act: str
+    target: str
+    realm: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """What a session tells of itself at check-in."""
 
@@ -130,11 +171,12 @@ class ValidToken:
 
 @dataclass(frozen=True, slots=True)
 class Realm:
-    """A realm; None: it never expires."""
+    """A realm. None: it never expires; its messages are kept as the service's setting says."""
 
     name: str
     created_at: dt.datetime
     expires_at: dt.datetime | None
+    keep_days: int | None
 
 
 @dataclass(frozen=True, slots=True)

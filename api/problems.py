@@ -82,8 +82,19 @@ def _headers(error: ServiceError) -> Headers:
         return [(b"www-authenticate", b"Bearer")]
     if isinstance(error, errors.TooMany | errors.Unavailable):
         seconds = math.ceil(error.facts.get("retry_after", RETRY_SECONDS))
-        return [(b"retry-after", str(max(1, seconds)).encode())]
+        return [(b"retry-after", str(max(1, seconds)).encode()), *_rate_limit(error.facts, seconds)]
     return []
+
+
+def _rate_limit(facts: Mapping[str, Any], seconds: int) -> Headers:
+    """What a limit says of itself, as the draft on RateLimit headers writes it."""
+    if "quota" not in facts:
+        return []
+    policy = f'"{facts["limit"]}";q={facts["quota"]};w={facts["window_seconds"]}'
+    return [
+        (b"ratelimit", f'"{facts["limit"]}";r=0;t={seconds}'.encode()),
+        (b"ratelimit-policy", policy.encode()),
+    ]
 
 
 def _clean(value: Any) -> Any:

@@ -29,10 +29,21 @@ class Settings(BaseSettings):
 
     body_max_bytes: int = 64 * 1024
     payload_max_bytes: int = 256 * 1024
-    say_per_second: float = 50
-    say_burst: int = 500
+    say_per_second: float = Field(default=50, gt=0)
+    say_burst: int = Field(default=500, ge=1)
+    box_per_second: float = Field(default=500, gt=0)
+    box_burst: int = Field(default=5000, ge=1)
+    rooms_per_realm: int = Field(default=10_000, ge=1)
+    members_per_room: int = Field(default=10_000, ge=1)
+    handles_per_box: int = Field(default=10_000, ge=1)
     presence_stale_seconds: int = 180
     retire_after_seconds: int = 7 * 24 * 3600
+    keep_days: int | None = Field(default=None, ge=1, le=36_500)
+
+    webhook_allow: str | None = None
+    webhooks_per_agent: int = Field(default=10, ge=0)
+    webhook_retry_seconds: float = Field(default=5, gt=0)
+    webhook_give_up_seconds: int = Field(default=3 * 24 * 3600, gt=0)
 
     def database_dsn(self) -> str:
         """The libpq URL of the database.

@@ -16,7 +16,7 @@ from notifier.record import Record
 from notifier.record.transport import segment
 from notifier.settings import Settings
 from readyroom.entrance import WrongUsageError, enter
-from readyroom.screen import Screen
+from readyroom.screen import Screen, inert, moment
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -42,12 +42,30 @@ app.add_typer(realm_app, name="realm")
 def add_realm(
     name: Name,
     ttl: Annotated[int | None, typer.Option(min=1, help="Seconds until it and all in it is swept.")] = None,
+    keep_days: Annotated[int | None, typer.Option(min=1, help="Days that its messages are kept.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a realm."""
-    made = _ask("POST", "/v1/admin/realms", {"name": name, "ttl_seconds": ttl})
+    made = _ask("POST", "/v1/admin/realms", {"name": name, "ttl_seconds": ttl, "keep_days": keep_days})
     screen = Screen(as_json=as_json)
     screen.json(made) if as_json else screen.line(f"Realm {name} is there.")
+
+
+@realm_app.command("keep")
+def keep_messages(
+    name: Name,
+    days: Annotated[str, typer.Argument(help="A number of days; default: as READYROOM_KEEP_DAYS says.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say for how many days a realm's messages are kept."""
+    if days != "default" and not days.isdecimal():
+        raise WrongUsageError(f"DAYS is a number, or default, not {days!r}.")
+    kept = None if days == "default" else int(days)
+    answer = _ask("PUT", f"/v1/admin/realms/{segment(name)}", {"keep_days": kept})
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json(answer)
+    screen.line(f"Realm {name} keeps messages " + (f"{kept} days." if kept else "as the service does."))
 
 
 @realm_app.command("list")
@@ -90,6 +108,52 @@ def holders(path: str, one: str, many: str) -> typer.Typer:
 
 app.add_typer(holders("/v1/admin/boxes", "box", "boxes"), name="box")
 app.add_typer(holders("/v1/admin/people", "person", "people"), name="person")
+
+
+@app.command("invite", help="Make a one-use code that lets a box in, and show it once.")
+def invite(
+    box: Annotated[str, typer.Argument(help="The box's name; it need not exist.", show_default=False)],
+    realm: Realm = None,
+    ttl: Annotated[int | None, typer.Option(min=1, help="Seconds until it ends; 600 when left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an invite."""
+    made = _ask("POST", "/v1/admin/invites", {"box": box, "realm": realm, "ttl_seconds": ttl})
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json(made)
+    sys.stderr.write(
+        f"Invite {made['invite_id']} for {inert(box)}, until {moment(made['expires_at'])}, shown once. "
+        "On that machine `readyroom connect` asks for it:\n"
+    )
+    screen.line(made["code"])
+
+
+@app.command("invites", help="Show the invites that can be redeemed.")
+def invites(realm: Realm = None, as_json: AsJson = False) -> None:
+    """Show open invites."""
+    _list("/v1/admin/invites", "invites", {"realm": realm}, as_json)
+
+
+@app.command("uninvite", help="Make an invite worthless, by its id.")
+def uninvite(
+    invite_id: Annotated[str, typer.Argument(help="The id that `invites` shows.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Revoke an invite."""
+    _ask("DELETE", f"/v1/admin/invites/{segment(invite_id)}")
+    screen = Screen(as_json=as_json)
+    screen.json({}) if as_json else screen.line(f"Invite {invite_id} is worthless.")
+
+
+@app.command("audit", help="Show the newest acts of the operator.")
+def audit(
+    realm: Annotated[str | None, typer.Option(help="Only this realm's.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=1000, help="At most so many (100).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the audit log."""
+    _list("/v1/admin/audit", "acts", {"realm": realm, "limit": limit}, as_json)
 
 
 def _token(path: str, body: Json | None, realm: str | None, token_file: Path | None, as_json: bool) -> None:

@@ -1,8 +1,11 @@
-"""Where the text of a message comes from."""
+"""Where the text and the payload of a message come from."""
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
+from typing import Any
 
 from readyroom.entrance import WrongUsageError
 
@@ -27,6 +30,24 @@ def read_body(argument: str | None) -> str:
     if not text.strip():
         raise WrongUsageError("There is nothing to say: the message is empty.")
     return text
+
+
+def read_payload(path: Path) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        WrongUsageError: it holds something else.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        text = _checked(file.read(READ_AT_MOST + 1))
+    try:
+        payload = json.loads(text)
+    except (ValueError, RecursionError):
+        payload = None
+    if not isinstance(payload, dict):
+        raise WrongUsageError(f"{path} holds no JSON object. A payload is one.")
+    return payload
 
 
 def _checked(data: bytes) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import platformdirs
 
@@ -22,6 +23,18 @@ from readyroom.screen import inert
 
 ROLE = "shell"
 PATIENCE_SECONDS = 3.0
+
+Answer = TypeVar("Answer")
+
+
+def ask(call: Callable[[Record], Awaitable[Answer]]) -> Answer:
+    """Make one call, or several, as whoever we are."""
+
+    async def asked() -> Answer:
+        async with speaking(Settings.load()) as record:
+            return await call(record)
+
+    return asyncio.run(asked())
 
 
 @asynccontextmanager

@@ -1,25 +1,22 @@
-"""Commands for agents and people: say, poll, rooms, start, join, leave, who, agents, history."""
+"""Commands for agents and people: say, send, poll, rooms, start, join, leave, who, agents, history."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
 from notifier.record import Record
-from notifier.settings import Settings
-from readyroom.body import read_body
+from readyroom.body import read_body, read_payload
 from readyroom.entrance import WrongUsageError, enter
 from readyroom.screen import Screen, moment
-from readyroom.speaker import speaking
+from readyroom.speaker import ask
 
 POLL_BYTES = 32 * 1024
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-Answer = TypeVar("Answer")
 Room = Annotated[str, typer.Argument(help="The room's name.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one document.")]
 Backfill = Annotated[
@@ -35,28 +32,95 @@ def main(argv: list[str]) -> int:
     return enter(app, argv)
 
 
+Body = Annotated[
+    str | None, typer.Argument(help="The text; - or nothing reads standard input.", show_default=False)
+]
+Type = Annotated[
+    str | None, typer.Option("--type", help="What it is, such as task.request; note when left out.")
+]
+ReplyTo = Annotated[int | None, typer.Option(help="The id of the message that it answers.")]
+ClientId = Annotated[str | None, typer.Option(help="Your own id: said twice, stored once.")]
+Urgent = Annotated[bool, typer.Option("--urgent", help="Wake even where a message would be quiet.")]
+Ttl = Annotated[float | None, typer.Option(help="Seconds until it is no longer delivered.")]
+PayloadFile = Annotated[
+    Path | None, typer.Option(help="A file with the payload, a JSON object. Its summary can be the text.")
+]
+
+
 @app.command()
 def say(
     room: Room,
-    body: Annotated[
-        str | None,
-        typer.Argument(help="The text; - or nothing reads standard input.", show_default=False),
-    ] = None,
+    body: Body = None,
     to: Annotated[str | None, typer.Option(help="Whom in the room it is for.")] = None,
-    type_: Annotated[
-        str | None, typer.Option("--type", help="What it is, such as task.request; note when left out.")
-    ] = None,
-    reply_to: Annotated[int | None, typer.Option(help="The id of the message that it answers.")] = None,
-    client_id: Annotated[str | None, typer.Option(help="Your own id: said twice, stored once.")] = None,
+    type_: Type = None,
+    reply_to: ReplyTo = None,
+    client_id: ClientId = None,
+    urgent: Urgent = False,
+    ttl: Ttl = None,
+    payload_file: PayloadFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Say something in a room that you are in.
 
     Prefer standard input: other users of the machine can read arguments in its process list.
     """
-    text = read_body(body)
-    fields = {"to": to, "type": type_, "in_reply_to": reply_to, "client_id": client_id}
-    answer = _ask(lambda record: record.say(room, text, **fields))
+    text, payload = _content(body, payload_file)
+    fields = _fields(to=to, type_=type_, reply_to=reply_to, client_id=client_id, urgent=urgent, ttl=ttl)
+    _stored(ask(lambda record: record.say(room, text, payload=payload, **fields)), as_json)
+
+
+@app.command()
+def send(
+    to: Annotated[
+        str,
+        typer.Argument(help="A session, label, role, box, person or everyone.", show_default=False),
+    ],
+    body: Body = None,
+    type_: Type = None,
+    reply_to: ReplyTo = None,
+    client_id: ClientId = None,
+    urgent: Urgent = False,
+    ttl: Ttl = None,
+    payload_file: PayloadFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write to an address, outside any room. Who comes later under a label or role is told, too.
+
+    Prefer standard input: other users of the machine can read arguments in its process list.
+    """
+    text, payload = _content(body, payload_file)
+    fields = _fields(to=None, type_=type_, reply_to=reply_to, client_id=client_id, urgent=urgent, ttl=ttl)
+    _stored(ask(lambda record: record.send(to, text, payload=payload, **fields)), as_json)
+
+
+def _content(body: str | None, payload_file: Path | None) -> tuple[str | None, dict[str, Any] | None]:
+    """The text and the payload; a payload with a summary needs no text."""
+    if payload_file is None:
+        return read_body(body), None
+    payload = read_payload(payload_file)
+    return (None if body is None and "summary" in payload else read_body(body)), payload
+
+
+def _fields(
+    *,
+    to: str | None,
+    type_: str | None,
+    reply_to: int | None,
+    client_id: str | None,
+    urgent: bool,
+    ttl: float | None,
+) -> dict[str, Any]:
+    return {
+        "type": type_,
+        "in_reply_to": reply_to,
+        "client_id": client_id,
+        "urgent": urgent or None,
+        "ttl_seconds": ttl,
+        **({} if to is None else {"to": to}),
+    }
+
+
+def _stored(answer: dict[str, Any], as_json: bool) -> None:
     screen = Screen(as_json=as_json)
     if as_json:
         return screen.json(answer)
@@ -86,7 +150,7 @@ def poll(
         if batch["lease"] is not None:
             await record.ack(batch["lease"])
 
-    _ask(read)
+    ask(read)
 
 
 def _show(screen: Screen, batch: dict[str, Any]) -> None:
@@ -107,7 +171,7 @@ def rooms(
     as_json: AsJson = False,
 ) -> None:
     """Show my rooms with what is unread in them."""
-    rows = _ask(lambda record: record.rooms(everywhere=everywhere))
+    rows = ask(lambda record: record.rooms(everywhere=everywhere))
     screen = Screen(as_json=as_json)
     if as_json:
         return screen.json({"rooms": rows})
@@ -135,14 +199,14 @@ def start(
 ) -> None:
     """Start a room, or join it when it exists."""
     earlier = _backfill(backfill)
-    _joined(_ask(lambda record: record.start(room, title=title, backfill=earlier)), as_json)
+    _joined(ask(lambda record: record.start(room, title=title, backfill=earlier)), as_json)
 
 
 @app.command()
 def join(room: Room, backfill: Backfill = None, as_json: AsJson = False) -> None:
     """Join a room. Joining again changes nothing."""
     earlier = _backfill(backfill)
-    _joined(_ask(lambda record: record.join(room, backfill=earlier)), as_json)
+    _joined(ask(lambda record: record.join(room, backfill=earlier)), as_json)
 
 
 def _backfill(value: str | None) -> int | Literal["none", "all"] | None:
@@ -164,7 +228,7 @@ def _joined(answer: dict[str, Any], as_json: bool) -> None:
 @app.command()
 def leave(room: Room, as_json: AsJson = False) -> None:
     """Leave a room."""
-    _ask(lambda record: record.leave(room))
+    ask(lambda record: record.leave(room))
     screen = Screen(as_json=as_json)
     screen.json({}) if as_json else screen.line(f"You left {room}.")
 
@@ -172,7 +236,7 @@ def leave(room: Room, as_json: AsJson = False) -> None:
 @app.command()
 def who(room: Room, as_json: AsJson = False) -> None:
     """Show who is in a room, in what state, and how far each has read."""
-    rows = _ask(lambda record: record.members(room))
+    rows = ask(lambda record: record.members(room))
     screen = Screen(as_json=as_json)
     if as_json:
         return screen.json({"members": rows})
@@ -186,7 +250,7 @@ def agents(
     as_json: AsJson = False,
 ) -> None:
     """Show everyone who can be written to."""
-    rows = _ask(lambda record: record.agents(retired=retired))
+    rows = ask(lambda record: record.agents(retired=retired))
     screen = Screen(as_json=as_json)
     if as_json:
         return screen.json({"agents": rows})
@@ -211,9 +275,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show what was said in a room, oldest first. Marks nothing as read."""
-    rows = _ask(
-        lambda record: record.history(room, before=before, after=after, limit=limit, thread_id=thread)
-    )
+    rows = ask(lambda record: record.history(room, before=before, after=after, limit=limit, thread_id=thread))
     screen = Screen(as_json=as_json)
     if as_json:
         return screen.json({"messages": rows})
@@ -221,13 +283,3 @@ def history(
         screen.message(message)
     if not rows:
         screen.line(f"Nothing was said in {room}.")
-
-
-def _ask(call: Callable[[Record], Awaitable[Answer]]) -> Answer:
-    """Make one call as whoever we are."""
-
-    async def asked() -> Answer:
-        async with speaking(Settings.load()) as record:
-            return await call(record)
-
-    return asyncio.run(asked())

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from api.auth import RecordDep
-from api.models import Named, NewToken, Realm
+from api.errors import BadField
+from api.models import Act, Named, NewToken, Realm
 from api.routes.paging import Cursor, Limit, next_cursor
 from api.routes.wire import Body
-from api.services import realms, tokens
+from api.services import auditing, realms, tokens
 from api.services.realms import FIRST
 
 router = APIRouter(prefix="/v1/admin", tags=["operator"])
@@ -22,11 +23,21 @@ RealmQuery = Annotated[str, Query(description="The realm.")]
 NamePath = Annotated[str, Path(max_length=200)]
 
 
+KeepDays = Field(default=None, ge=1, le=36_500)
+
+
 class RealmIn(Body):
-    """A realm; with `ttl_seconds`, it and all in it is swept after that time."""
+    """A realm; with `ttl_seconds`, it and all in it is swept after that time, with `keep_days`, messages."""
 
     name: str
     ttl_seconds: int | None = Field(default=None, ge=1, le=10 * 366 * 24 * 3600)
+    keep_days: int | None = KeepDays
+
+
+class RealmSettings(Body):
+    """What may change of a realm; what is left out is as the service's settings say."""
+
+    keep_days: int | None = KeepDays
 
 
 class HolderIn(Body):
@@ -37,12 +48,13 @@ class HolderIn(Body):
 
 
 class RealmOut(BaseModel):
-    """A new realm."""
+    """A realm."""
 
     name: str
     realm: str
     created_at: dt.datetime
     expires_at: dt.datetime | None
+    keep_days: int | None
 
 
 class HolderOut(BaseModel):
@@ -75,11 +87,25 @@ class People(BaseModel):
     next_cursor: str | None
 
 
+class Audit(BaseModel):
+    """A page of the audit log."""
+
+    acts: Sequence[Act]
+    next_cursor: str | None
+
+
 @router.post("/realms", status_code=201)
 async def add_realm(record: RecordDep, new: RealmIn) -> RealmOut:
     """Add a realm."""
-    made = await realms.add_realm(record.db, name=new.name, ttl_seconds=new.ttl_seconds)
-    return RealmOut(name=made.name, realm=made.name, created_at=made.created_at, expires_at=made.expires_at)
+    return _realm(
+        await realms.add_realm(record.db, name=new.name, ttl_seconds=new.ttl_seconds, keep_days=new.keep_days)
+    )
+
+
+@router.put("/realms/{name}")
+async def change_realm(record: RecordDep, name: NamePath, wanted: RealmSettings) -> RealmOut:
+    """Change for how many days a realm's messages are kept."""
+    return _realm(await realms.keep(record.db, name, days=wanted.keep_days))
 
 
 @router.get("/realms")
@@ -153,6 +179,30 @@ async def add_person_token(record: RecordDep, name: NamePath, realm: RealmQuery 
 async def revoke_token(record: RecordDep, token_id: Annotated[str, Path(max_length=200)]) -> None:
     """Revoke a token; calls and links that came with it end at once."""
     await tokens.revoke(record.db, record.identity, token_id)
+
+
+@router.get("/audit")
+async def audit_log(
+    record: RecordDep,
+    realm: Annotated[str | None, Query(description="Only this realm's.", max_length=64)] = None,
+    cursor: Cursor = "",
+    limit: Limit = 100,
+) -> Audit:
+    """What was done by the operator, and with the operator's invites, newest first."""
+    if cursor and not cursor.isdecimal():
+        raise BadField("cursor", "use next_cursor as it was given")
+    rows = await auditing.acts(record.db, realm=realm, before=int(cursor or 2**63 - 1), limit=limit)
+    return Audit(acts=rows, next_cursor=next_cursor(rows, limit, lambda act: str(act.audit_id)))
+
+
+def _realm(realm: Realm) -> RealmOut:
+    return RealmOut(
+        name=realm.name,
+        realm=realm.name,
+        created_at=realm.created_at,
+        expires_at=realm.expires_at,
+        keep_days=realm.keep_days,
+    )
 
 
 async def _add(record: RecordDep, new: HolderIn, kind: Literal["box", "person"]) -> HolderOut:

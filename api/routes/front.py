@@ -6,8 +6,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.auth import AGENT_HEADER, Auth
-from api.errors import TooLarge
+from api.errors import BadField, TooLarge
 from api.problems import answer_problem
+
+REDEEM = "/v1/redeem"
+"""What somebody calls who has a code and no token yet."""
 
 
 class Front:
@@ -44,6 +47,8 @@ class Front:
 
         try:
             await self._admit(scope)
+            if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+                raise BadField("address", "the character NUL is in no name and in no text; leave it out")
             await self._app(scope, self._bounded(scope, receive), sending)
         except Exception as error:
             if begun:  # Starlette has answered and logged it, and passes it on for servers that do not
@@ -57,8 +62,9 @@ class Front:
         path = scope["path"]
         if path.startswith("/v1/admin/") or (self._guarded_metrics and path == "/metrics"):
             await self._auth.admit_operator(scope["headers"])
-        elif path.startswith("/v1/"):
+        elif path.startswith("/v1/") and path != REDEEM:
             scope["caller"] = await self._auth.authenticate(scope["headers"])
+            self._auth.count(scope["caller"])
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """Read at most what a body may have, whether or not its length was announced."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
@@ -50,7 +51,7 @@ async def readyz(record: RecordDep, response: Response) -> Ready:
     return Ready(status=parts.nerve, parts=parts)
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(record: RecordDep) -> Response:
     """Everything that the record counts, for Prometheus."""
     return Response(record.metrics.text(), media_type=CONTENT_TYPE_LATEST)

@@ -23,6 +23,7 @@ from api.auth import Auth
 from api.errors import BadField, BadRequest, BadToken, TooLarge
 from api.models import Caller
 from api.problems import answer_problem
+from api.routes.document import references
 from api.services import fields
 from api.services.feed import Feed, FeedIn, Feeds
 from api.services.identity import Gone
@@ -101,6 +102,7 @@ class Lane:
         caller = None
         try:
             caller = await self._auth.authenticate(scope["headers"])
+            self._auth.count(caller)
             body = await self._given(operation, scope, receive)
             if isinstance(body, SayIn):
                 _take_idempotency_key(body, scope["headers"])
@@ -268,18 +270,16 @@ def _bad_request(raw: bytes, error: Exception) -> BadField | BadRequest:
 def describe(document: dict[str, Any], operations: Iterable[Operation]) -> None:
     """Write the lane's operations into an OpenAPI document."""
     types = [t for operation in operations for t in (operation.body, operation.answer) if t is not None]
-    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-    document.setdefault("components", {}).setdefault("schemas", {}).update(components)
-    references = dict(zip(types, schemas, strict=True))
+    schemas = dict(zip(types, references(document, types), strict=True))
     for operation in operations:
         document["paths"].setdefault(operation.path, {})[operation.method.lower()] = _described(
-            operation, references
+            operation, schemas
         )
 
 
-def _described(operation: Operation, references: dict[type, Any]) -> dict[str, Any]:
+def _described(operation: Operation, schemas: dict[type, Any]) -> dict[str, Any]:
     def content(type_: type | None) -> dict[str, Any]:
-        return {"application/json": {"schema": references[type_] if type_ else {"type": "object"}}}
+        return {"application/json": {"schema": schemas[type_] if type_ else {"type": "object"}}}
 
     statuses = ("200", "201") if operation.answer is Said else ("200",)
     described: dict[str, Any] = {

@@ -5,11 +5,35 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import AwareDatetime
 
 from api.auth import CallerDep, RecordDep
+from api.routes.paging import FoundPage, Page
+from api.services.envelope import Message
+from api.services.messages import SearchIn
+from api.services.receipts import FullReceipt
+
+DEEPEST = 2000
+"""Of more matches than this, only the newest are ranked."""
 
 router = APIRouter(tags=["messages"])
+
+
+class MessageOut(msgspec.Struct):
+    """A message, and where it stands."""
+
+    message: Message
+    receipt: FullReceipt
+
+
+ANSWERS = {
+    "/v1/messages/{message_id}": MessageOut,
+    "/v1/threads/{thread_id}": Page,
+    "/v1/undelivered": Page,
+    "/v1/search": FoundPage,
+}
+"""What the GETs of this module answer, for the OpenAPI document."""
 
 
 @router.get("/v1/messages/{message_id}", response_class=Response)
@@ -18,5 +42,55 @@ async def message(
 ) -> Response:
     """One message, with its receipt as it stands now."""
     found, receipt = await record.messages.message(caller, message_id)
-    content = msgspec.json.encode({"message": found, "receipt": receipt})
+    content = msgspec.json.encode(MessageOut(found, receipt))
+    return Response(content, media_type="application/json")
+
+
+@router.get("/v1/threads/{thread_id}", response_class=Response)
+async def thread(
+    thread_id: str,
+    caller: CallerDep,
+    record: RecordDep,
+    cursor: Annotated[str, Query(pattern=r"^\d{1,18}$")] = "0",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The thread, oldest first: the audit trail, as far as the caller may read it."""
+    messages = await record.messages.thread(caller, thread_id, after=int(cursor), limit=limit)
+    behind = str(messages[-1].id) if len(messages) == limit else None
+    content = msgspec.json.encode(Page(messages, behind))
+    return Response(content, media_type="application/json")
+
+
+@router.get("/v1/undelivered", response_class=Response)
+async def undelivered(
+    caller: CallerDep,
+    record: RecordDep,
+    cursor: Annotated[str, Query(pattern=r"^\d{1,18}$")] = "0",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """What nobody took of what the caller, or a session of the bare box that calls, has said."""
+    messages = await record.closing.undelivered(caller, after=int(cursor), limit=limit)
+    behind = str(messages[-1].id) if len(messages) == limit else None
+    content = msgspec.json.encode(Page(messages, behind))
+    return Response(content, media_type="application/json")
+
+
+@router.get("/v1/search", response_class=Response)
+async def search(
+    caller: CallerDep,
+    record: RecordDep,
+    q: Annotated[str, Query(min_length=1, max_length=1000, description="Words; all of them must be there.")],
+    room: str | None = None,
+    sender: str | None = None,
+    type: str | None = None,
+    since: AwareDatetime | None = None,
+    cursor: Annotated[str, Query(pattern=r"^\d{1,4}$")] = "0",
+    limit: Annotated[int, Query(ge=1, le=200)] = 20,
+) -> Response:
+    """Full text over what the caller may read, best first, with the words that were sought highlighted."""
+    offset = int(cursor)
+    what = SearchIn(q=q, room=room, sender=sender, type=type, since=since, offset=offset, limit=limit)
+    messages = await record.messages.search(caller, what)
+    behind = str(offset + limit) if len(messages) == limit and offset + limit < DEEPEST else None
+    content = msgspec.json.encode(FoundPage(messages, behind))
     return Response(content, media_type="application/json")

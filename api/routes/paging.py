@@ -7,12 +7,28 @@ import binascii
 from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVar
 
+import msgspec
 from fastapi import Query
 from pydantic import AfterValidator
 
 from api.errors import BadField
+from api.services.envelope import Found, Message
 
 Row = TypeVar("Row")
+
+
+class Page(msgspec.Struct):
+    """A page of messages; `next_cursor` is null where nothing follows."""
+
+    messages: list[Message]
+    next_cursor: str | None
+
+
+class FoundPage(msgspec.Struct):
+    """A page of what a search found, best first."""
+
+    messages: list[Found]
+    next_cursor: str | None
 
 
 def _opened(cursor: str) -> str:

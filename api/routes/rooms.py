@@ -10,10 +10,13 @@ from pydantic import BaseModel, ConfigDict
 
 from api.auth import CallerDep, RecordDep
 from api.errors import BadField
-from api.routes.paging import Cursor, next_cursor
+from api.routes.paging import Cursor, Page, next_cursor
 from api.services.rooms import DEFAULT_BACKFILL, Backfill, Listed, Member, Standing
 
 router = APIRouter(tags=["rooms"])
+
+ANSWERS = {"/v1/rooms/{room}/messages": Page}
+"""What the GETs of this module answer, for the OpenAPI document, where FastAPI is not told."""
 
 Room = Annotated[str, Path(description="The room's name.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
@@ -114,5 +117,5 @@ async def history(
         caller, room, before=before, after=after, thread_id=thread_id, limit=limit
     )
     older = str(messages[0].id) if len(messages) == limit and after is None else None
-    content = msgspec.json.encode({"messages": messages, "next_cursor": older})
+    content = msgspec.json.encode(Page(messages, older))
     return Response(content, media_type="application/json")

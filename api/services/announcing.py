@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from api.db import Database
 from api.errors import RecordDown
-from api.models import Caller
 from api.store import announcing as store
 from broker_bridge.nerve import Nerve
 from broker_bridge.nudge import Nudge
@@ -25,26 +24,44 @@ class Announcements:
         self._moved: set[int] = set()
         self._relay_wanted = asyncio.Event()
         self._learning: set[asyncio.Task[None]] = set()
+        self._told: list[Callable[[int], None]] = []
 
-    def said(self, caller: Caller, *, room: str, conv_id: int, listeners: Collection[int]) -> None:
-        """A message of `caller` was committed; `listeners` are agent ids of boxes and people who hear it."""
+    def on_said(self, tell: Callable[[int], None]) -> None:
+        """Have `tell` called with the room's conv_id after each commit in it, on the replica that made it."""
+        self._told.append(tell)
+
+    def said(
+        self,
+        *,
+        realm_id: int,
+        realm: str,
+        sender: str,
+        room: str,
+        conv_id: int,
+        listeners: Collection[int],
+    ) -> None:
+        """A message of `sender` was committed; `listeners` are agent ids of boxes and people who hear it."""
         self._wake(conv_id)
         self._moved.add(conv_id)
         self._relay_wanted.set()
-        nudge = Nudge.now(conv=room, sender=caller.handle)
+        for tell in self._told:
+            tell(conv_id)
+        nudge = Nudge.now(conv=room, sender=sender)
         known = [self._names[listener] for listener in listeners if listener in self._names]
         if len(known) == len(listeners):
-            self._nerve.nudge(nudge, realm=caller.realm, names=known)
+            self._nerve.nudge(nudge, realm=realm, names=known)
         else:
-            task = asyncio.create_task(self._learn_and_nudge(nudge, caller, listeners))
+            task = asyncio.create_task(self._learn_and_nudge(nudge, realm_id, realm, listeners))
             self._learning.add(task)
             task.add_done_callback(self._learning.discard)
 
-    async def _learn_and_nudge(self, nudge: Nudge, caller: Caller, listeners: Collection[int]) -> None:
+    async def _learn_and_nudge(
+        self, nudge: Nudge, realm_id: int, realm: str, listeners: Collection[int]
+    ) -> None:
         with contextlib.suppress(RecordDown):
-            self._names.update(await store.names(self._db, caller.realm_id, list(listeners)))
+            self._names.update(await store.names(self._db, realm_id, list(listeners)))
             names = [self._names[listener] for listener in listeners if listener in self._names]
-            self._nerve.nudge(nudge, realm=caller.realm, names=names)
+            self._nerve.nudge(nudge, realm=realm, names=names)
 
     @contextlib.contextmanager
     def watch(self, rooms: Collection[int]) -> Iterator[asyncio.Event]:

@@ -35,6 +35,23 @@ class Message(msgspec.Struct, kw_only=True):
     text: str = ""
 
 
+class Found(Message, kw_only=True):
+    """A message that a search found; `highlight` has the words that were sought between ⟦ and ⟧."""
+
+    rank: float = 0
+    highlight: str = ""
+
+
+def found(row: Any) -> Found:
+    """Build a found message from a search's row."""
+    message = from_row(row)
+    return Found(
+        **{field: getattr(message, field) for field in message.__struct_fields__},
+        rank=row["rank"],
+        highlight=row["highlight"],
+    )
+
+
 def from_row(
     row: Any, *, replayed: bool = False, redelivered: bool = False, cut: int | None = None
 ) -> Message:

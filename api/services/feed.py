@@ -24,8 +24,12 @@ Positions = dict[_Id, _Id]
 """conv_id -> the last id that was given: one a room, since ids follow commit order only within one."""
 
 
+NEWEST = "newest"
+"""The cursor of who wants only what is still to come; no sealed cursor begins like it."""
+
+
 class FeedIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Where to go on, and how long to wait for something new."""
+    """Where to go on (`newest`: behind all that is there), and how long to wait for something new."""
 
     cursor: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
@@ -52,7 +56,10 @@ class Feeds:
         Raises:
             BadField: the cursor is none of ours.
         """
-        positions = _opened(how.cursor)
+        if how.cursor == NEWEST:
+            positions = await store.ends(self._db, realm_id=caller.realm_id, agent_id=caller.agent_id)
+        else:
+            positions = _opened(how.cursor)
         end = time.monotonic() + how.wait_seconds
         while True:
             ends = await store.ends(self._db, realm_id=caller.realm_id, agent_id=caller.agent_id)

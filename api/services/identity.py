@@ -63,8 +63,9 @@ class Identity:
     came; while PostgreSQL's notifications do not arrive, nothing is remembered for longer than two seconds.
     """
 
-    def __init__(self, db: Database, metrics: Metrics) -> None:
+    def __init__(self, db: Database, metrics: Metrics, *, handles_per_box: int) -> None:
         self._db = db
+        self._handles_per_box = handles_per_box
         self._metrics = metrics
         self._known: dict[bytes, _Known] = {}
         self._generation = 0
@@ -87,6 +88,7 @@ class Identity:
             BadToken: the token is unknown, revoked or expired, or its realm is.
             BadHandle: the handle is none at all.
             NameTaken: the handle's role is somebody else's name.
+            LimitReached: the box has as many sessions as it may register.
             RecordDown: PostgreSQL is away.
         """
         known = self._known.get(token_hash)
@@ -147,7 +149,7 @@ class Identity:
         generation, bare = self._generation, known.bare
         session = await store.session(self._db, realm_id=bare.realm_id, handle=handle.text)
         if session is None or session.retired or session.box_id != bare.box_id:
-            session = await sessions.take(self._db, box=bare, handle=handle)
+            session = await sessions.take(self._db, box=bare, handle=handle, most=self._handles_per_box)
         caller = replace(
             bare,
             agent_id=session.agent_id,

@@ -1,29 +1,43 @@
-"""How much one agent may say."""
+"""How fast one caller may go, and how much there may be of a thing."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
-from api.errors import RateLimited
+from api.errors import LimitReached, RateLimited
 
 MANY = 10_000
 
 
 class Rate:
-    """A token bucket an agent.
+    """A token bucket for each caller.
 
     Args:
+        name: of the limit, in the RateLimit headers.
+        what: is counted, in the plural.
         per_second: how many tokens come back in a second.
         burst: how many there are at most.
         clock: seconds, never going back.
     """
 
-    def __init__(self, *, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        what: str,
+        per_second: float,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name = name
+        self._what = what
         self._per_second = per_second
         self._burst = burst
         self._clock = clock
         self._buckets: dict[int, tuple[float, float]] = {}
+        self._many = MANY
 
     def spend(self, agent_id: int) -> None:
         """Take one token.
@@ -37,14 +51,34 @@ class Rate:
         if tokens < 1:
             wait = (1 - tokens) / self._per_second
             raise RateLimited(
-                f"At most {self._per_second:g} messages a second, {self._burst} in a burst. "
+                f"At most {self._per_second:g} {self._what} a second, {self._burst} in a burst. "
                 f"Wait {wait:.1f} s and send it again.",
-                retry_after=max(1, round(wait)),
+                retry_after=max(1, math.ceil(wait)),
+                limit=self._name,
+                quota=self._burst,
+                window_seconds=max(1, math.ceil(self._burst / self._per_second)),
             )
-        if len(self._buckets) >= MANY:
+        if len(self._buckets) >= self._many:
             self._forget_full(now)
         self._buckets[agent_id] = (tokens - 1, now)
 
     def _forget_full(self, now: float) -> None:
         refill = self._burst / self._per_second
         self._buckets = {key: value for key, value in self._buckets.items() if now - value[1] < refill}
+        self._many = max(MANY, 2 * len(self._buckets))
+
+
+def check_ceiling(there: int, most: int, *, limit: str, what: str) -> None:
+    """Refuse what would be one too many.
+
+    Args:
+        there: how many there are, the new one included.
+        most: how many there may be.
+        limit: the setting's name.
+        what: is counted, in the plural.
+
+    Raises:
+        LimitReached: there are too many.
+    """
+    if there > most:
+        raise LimitReached(limit=limit, what=what, most=most)

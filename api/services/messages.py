@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,22 +13,27 @@ from api.db import Refused
 from api.errors import (
     BadField,
     ClientIdReused,
+    HopsUsedUp,
     MessageNotFound,
     NoSuchAgent,
+    NoSuchThing,
     NotAMember,
     RoomNotFound,
 )
 from api.models import Caller
 from api.services import fields
 from api.services.announcing import Announcements
-from api.services.envelope import Message, from_row, rendered
+from api.services.envelope import Found, Message, found, from_row, rendered
 from api.services.limits import Rate
 from api.services.receipts import FullReceipt, from_rows
+from api.services.relations import Place, Relations
 from api.services.rooms import Rooms
 from api.services.saying import Draft, Sayings, Stored
+from api.services.system import SystemMessage, SystemVoice
 from api.store import messages as store
 from api.store import receipts as receipt_store
 from api.store import rooms as room_store
+from api.store import search as search_store
 
 MessageId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
@@ -55,10 +61,20 @@ class SendIn(SayIn, forbid_unknown_fields=True, kw_only=True):
     recipient: str | None = None
 
 
+_ACCEPTED = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["agent", "state"],
+        "properties": {"agent": {"type": "string"}, "state": {"type": "string"}},
+    },
+}
+
+
 class Receipt(msgspec.Struct):
     """Who it was for when it was said, each with its state: an accept, not a promise."""
 
-    accepted: msgspec.Raw
+    accepted: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema=_ACCEPTED)]
 
 
 class Said(msgspec.Struct):
@@ -69,12 +85,16 @@ class Said(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Parent:
-    """What a reply or relay takes over from the message that it refers to."""
+class SearchIn:
+    """What to look for; all of it must hold."""
 
-    thread_id: str | None
-    hop_limit: int
-    late: bool
+    q: str
+    room: str | None
+    sender: str | None
+    type: str | None
+    since: dt.datetime | None
+    offset: int
+    limit: int
 
 
 class Messages:
@@ -86,6 +106,8 @@ class Messages:
         rooms: Rooms,
         sayings: Sayings,
         announcements: Announcements,
+        relations: Relations,
+        system: SystemVoice,
         rate: Rate,
         body_max_bytes: int,
         payload_max_bytes: int,
@@ -95,6 +117,8 @@ class Messages:
         self._rooms = rooms
         self._sayings = sayings
         self._announcements = announcements
+        self._relations = relations
+        self._system = system
         self._rate = rate
         self._body_max_bytes = body_max_bytes
         self._payload_max_bytes = payload_max_bytes
@@ -174,18 +198,78 @@ class Messages:
         )
         return [from_row(row) for row in rows]
 
+    async def search(self, caller: Caller, what: SearchIn) -> list[Found]:
+        """Messages that the caller may read and that hold all the words, best first."""
+        for field in ("q", "room", "sender", "type"):
+            fields.unicode_text(field, getattr(what, field) or "")
+        rows = await search_store.search(
+            self._db,
+            realm_id=caller.realm_id,
+            agent_id=caller.agent_id,
+            words=what.q,
+            room=what.room,
+            sender=what.sender,
+            type_=what.type,
+            since=what.since,
+            offset=what.offset,
+            limit=what.limit,
+        )
+        return [found(row) for row in rows]
+
+    async def thread(self, caller: Caller, thread_id: str, *, after: int, limit: int) -> list[Message]:
+        """A thread's messages that the caller may read, oldest first.
+
+        Raises:
+            NoSuchThing: there is none of them behind the very beginning.
+        """
+        rows = await store.thread(
+            self._db,
+            realm_id=caller.realm_id,
+            agent_id=caller.agent_id,
+            thread_id=thread_id,
+            after=after,
+            limit=limit,
+        )
+        if not rows and after == 0:
+            raise NoSuchThing(f"There is no thread {thread_id[:120]} of which you may read a message.")
+        return [from_row(row) for row in rows]
+
     async def _say(
         self, caller: Caller, new: SayIn, *, conv_id: int, room: str, in_room: bool
     ) -> tuple[Said, bool]:
         payload = self._check(new)
         self._rate.spend(caller.agent_id)
-        parent = await self._parent(caller, new)
-        draft = _draft(caller, new, payload, parent, conv_id=conv_id, in_room=in_room)
+        place = await self._place(caller, new)
+        draft = _draft(caller, new, payload, place, conv_id=conv_id, in_room=in_room)
         stored = await self._sayings.store(draft)
         if stored is None:
             return await self._not_stored(caller, new, draft, room), False
-        self._announcements.said(caller, room=room, conv_id=conv_id, listeners=stored.listeners)
-        return _said(caller, new, payload, parent, room=room, stored=stored), True
+        self._announcements.said(
+            realm_id=caller.realm_id,
+            realm=caller.realm,
+            sender=caller.handle,
+            room=room,
+            conv_id=conv_id,
+            listeners=stored.listeners,
+        )
+        return _said(caller, new, payload, place, room=room, stored=stored), True
+
+    async def _place(self, caller: Caller, new: SayIn) -> Place:
+        try:
+            return await self._relations.place(caller, new)
+        except HopsUsedUp as error:
+            await self._system.tell(
+                SystemMessage(
+                    realm_id=caller.realm_id,
+                    realm=caller.realm,
+                    agent=error.facts["origin"],
+                    type="task.error",
+                    body=f"{caller.handle} tried to pass a message of thread {error.facts['thread_id']} on, "
+                    "but its hop limit is used up. It was not passed on.",
+                    thread_id=error.facts["thread_id"],
+                )
+            )
+            raise
 
     async def _not_stored(self, caller: Caller, new: SayIn, draft: Draft, room: str) -> Said:
         if new.client_id is not None:
@@ -201,22 +285,6 @@ class Messages:
             if row is not None:
                 return Said(from_row(row), Receipt(msgspec.Raw(row["accepted"].encode())))
         raise NotAMember(room)
-
-    async def _parent(self, caller: Caller, new: SayIn) -> Parent | None:
-        field = "relay_of" if new.relay_of is not None else "in_reply_to"
-        message_id: int | None = getattr(new, field)
-        if message_id is None:
-            return None
-        row = await store.by_id(
-            self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, message_id=message_id
-        )
-        if row is None:
-            raise BadField(field, f"there is no message {message_id} that you may read")
-        relayed = field == "relay_of"
-        if relayed and row["hop_limit"] <= 1:
-            raise BadField(field, "its hop limit is used up; answer it instead of relaying it on")
-        hops = row["hop_limit"] - 1 if relayed else new.hop_limit
-        return Parent(new.thread_id or row["thread_id"], hops, late=not row["unexpired"])
 
     def _check(self, new: SayIn) -> bytes | None:
         """The payload as JSON, when everything about the new message will do."""
@@ -309,7 +377,7 @@ def _content_hash(new: SayIn, conv_id: int) -> bytes:
 
 
 def _draft(
-    caller: Caller, new: SayIn, payload: bytes | None, parent: Parent | None, *, conv_id: int, in_room: bool
+    caller: Caller, new: SayIn, payload: bytes | None, place: Place, *, conv_id: int, in_room: bool
 ) -> Draft:
     size = len(new.body.encode() if new.body else b"") + len(payload or b"")
     columns = (
@@ -326,11 +394,11 @@ def _draft(
         payload.decode() if payload is not None else None,
         size,
         new.urgent,
-        parent.thread_id if parent else new.thread_id,
+        place.thread_id,
         new.in_reply_to,
         new.relay_of,
-        parent.hop_limit if parent else new.hop_limit,
-        parent.late if parent else False,
+        place.hop_limit,
+        place.late,
         new.ttl_seconds,
         in_room,
     )
@@ -341,7 +409,7 @@ def _said(
     caller: Caller,
     new: SayIn,
     payload: bytes | None,
-    parent: Parent | None,
+    place: Place,
     *,
     room: str,
     stored: Stored,
@@ -358,11 +426,11 @@ def _said(
         payload=msgspec.Raw(payload) if payload is not None else None,
         urgent=new.urgent,
         client_id=new.client_id,
-        thread_id=parent.thread_id if parent else new.thread_id,
+        thread_id=place.thread_id,
         in_reply_to=new.in_reply_to,
         relay_of=new.relay_of,
-        hop_limit=parent.hop_limit if parent else new.hop_limit,
-        late=parent.late if parent else False,
+        hop_limit=place.hop_limit,
+        late=place.late,
         created_at=stored.created_at,
         expires_at=stored.expires_at,
     )

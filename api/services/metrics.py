@@ -32,6 +32,12 @@ class Metrics:
         self.tokens_refused = Counter(
             "readyroom_tokens_refused", "Requests without a valid token", registry=self.registry
         )
+        self.webhook_attempts = Counter(
+            "readyroom_webhook_attempts",
+            "Nudges posted to webhooks, by whether they were taken",
+            ["outcome"],
+            registry=self.registry,
+        )
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request. `route` is a template, never a path."""

@@ -114,6 +114,9 @@ class Reading:
         """
         if (what.lease is None) == (what.rooms is None):
             raise BadField("lease", "give either lease or rooms")
+        fields.line("lease", what.lease)
+        for room in what.rooms or ():
+            fields.unicode_text("rooms", room)
         async with self._db.reader(caller.realm_id, caller.agent_id) as reader:
             if what.lease is not None and not await store.commit(reader, what.lease):
                 raise NoSuchThing(
@@ -156,9 +159,9 @@ class Reading:
 
     async def _hand_over(self, caller: Caller, how: PollIn, newest_id: int | None) -> Polled:
         async with self._db.reader(caller.realm_id, caller.agent_id) as reader:
-            earlier = await _earlier(reader, how)
-            if earlier is not None and (again := await _again(caller, reader, how, earlier, newest_id)):
-                return again
+            for batch in await _earlier(reader, how):
+                if again := await _again(caller, reader, how, batch, newest_id):
+                    return again
             lease = secrets.token_urlsafe(12) if how.ack == "lease" else None
             rows = await store.take(
                 reader,
@@ -175,12 +178,10 @@ class Reading:
             return _polled(caller, messages, lease=lease if rows else None, left=left, newest_id=newest_id)
 
 
-async def _earlier(reader: Reader, how: PollIn) -> Any:
-    if how.poll_key is not None:
-        before = await store.polled_before(reader, how.poll_key)
-        if before is not None:
-            return before
-    return await store.open_batch(reader)
+async def _earlier(reader: Reader, how: PollIn) -> list[Any]:
+    """The batches to hand over again, the first of which anything is left."""
+    keyed = await store.polled_before(reader, how.poll_key) if how.poll_key is not None else None
+    return [batch for batch in (keyed, await store.open_batch(reader)) if batch is not None]
 
 
 async def _again(
@@ -196,6 +197,8 @@ async def _again(
         lease = None
     if not rows:
         return None
+    if how.poll_key is not None:  # this answer can be lost, too
+        await store.key(reader, batch_id=batch["batch_id"], poll_key=how.poll_key)
     messages = [from_row(row, replayed=row["replayed"], redelivered=True, cut=how.max_bytes) for row in rows]
     return _polled(caller, messages, lease=lease, left=await _left(reader), newest_id=newest_id)
 
@@ -231,3 +234,5 @@ def _check(how: PollIn) -> None:
             raise BadField(field, f"{least} to {most}")
     fields.line("poll_key", how.poll_key)
     fields.line("seen", how.seen)
+    for room in how.rooms or ():
+        fields.unicode_text("rooms", room)

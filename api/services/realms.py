@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from api.db import Database
+from api.db import Database, Transaction
 from api.errors import BadField, NameTaken, NoSuchThing
 from api.models import Named, NewToken, Realm
 from api.services import fields, names, tokens
@@ -14,6 +14,7 @@ from api.store import agents as agents_store
 from api.store import audit
 from api.store import names as names_store
 from api.store import realms as store
+from api.store import webhooks as webhooks_store
 from api.store.identity import tell
 
 FIRST = "main"
@@ -21,8 +22,10 @@ FIRST = "main"
 HolderKind = Literal["box", "person"]
 
 
-async def add_realm(db: Database, *, name: str, ttl_seconds: int | None) -> Realm:
-    """A new realm; with `ttl_seconds`, it and everything in it ends then.
+async def add_realm(
+    db: Database, *, name: str, ttl_seconds: int | None, keep_days: int | None = None
+) -> Realm:
+    """A new realm; with `ttl_seconds`, it and everything in it ends then, with `keep_days`, its messages.
 
     Raises:
         BadField: the name breaks the grammar.
@@ -30,10 +33,24 @@ async def add_realm(db: Database, *, name: str, ttl_seconds: int | None) -> Real
     """
     fields.name("name", name)
     async with db.transaction() as tx:
-        realm = await store.add(tx, name=name, ttl_seconds=ttl_seconds)
+        realm = await store.add(tx, name=name, ttl_seconds=ttl_seconds, keep_days=keep_days)
         if realm is None:
             raise NameTaken(f"The realm {name} exists. Choose another name.", name=name)
         await audit.note(tx, act="realm_added", target=name, realm=name)
+    return realm
+
+
+async def keep(db: Database, name: str, *, days: int | None) -> Realm:
+    """Keep the realm's messages for so many days; None: as the service's setting says.
+
+    Raises:
+        NoSuchThing: there is none.
+    """
+    async with db.transaction() as tx:
+        realm = await store.keep(tx, name, days=days) if fields.NAME.fullmatch(name) else None
+        if realm is None:
+            raise NoSuchThing(f"There is no realm {name}.", realm=name)
+        await audit.note(tx, act="realm_changed", target=f"keep_days {days}", realm=name)
     return realm
 
 
@@ -71,23 +88,26 @@ async def add_holder(db: Database, *, realm: str, name: str, kind: HolderKind) -
     fields.name("name", name)
     async with db.transaction() as tx:
         realm_id = await names.realm_key(tx, realm)
-        await names.claim(tx, realm_id=realm_id, name=name, kind=kind)
-        agent_id = await agents_store.add_holder(tx, realm_id=realm_id, name=name, kind=kind)
-        if agent_id is None:
-            raise NameTaken(
-                f"{name} was the name of another kind of agent, and old messages bear it. Choose another.",
-                name=name,
-            )
-        await hear(
-            tx,
-            realm_id=realm_id,
-            agent_id=agent_id,
-            addresses=(name, "everyone"),
-            briefed=frozenset(),
-        )
-        made = await tokens.make(tx, realm_id=realm_id, name=name, kind=kind)
+        made = await bring_in(tx, realm_id=realm_id, name=name, kind=kind)
         await audit.note(tx, act=f"{kind}_added", target=f"{name} {made.token_id}", realm=realm)
     return made
+
+
+async def bring_in(tx: Transaction, *, realm_id: int, name: str, kind: HolderKind) -> NewToken:
+    """Make a box or person with its first token; whoever calls writes it down.
+
+    Raises:
+        NameTaken: as for `add_holder`.
+    """
+    await names.claim(tx, realm_id=realm_id, name=name, kind=kind)
+    agent_id = await agents_store.add_holder(tx, realm_id=realm_id, name=name, kind=kind)
+    if agent_id is None:
+        raise NameTaken(
+            f"{name} was the name of another kind of agent, and old messages bear it. Choose another.",
+            name=name,
+        )
+    await hear(tx, realm_id=realm_id, agent_id=agent_id, addresses=(name, "everyone"), briefed=frozenset())
+    return await tokens.make(tx, realm_id=realm_id, name=name, kind=kind)
 
 
 async def remove_holder(db: Database, identity: Identity, *, realm: str, name: str, kind: HolderKind) -> None:
@@ -104,6 +124,7 @@ async def remove_holder(db: Database, identity: Identity, *, realm: str, name: s
         if not known or not await names_store.free(tx, realm_id=realm_id, name=name, kind=kind):
             raise NoSuchThing(f"There is no {kind} {name} in realm {realm}.", name=name, realm=realm)
         await agents_store.retire_holder(tx, realm_id=realm_id, name=name)
+        await webhooks_store.remove_all(tx, realm_id=realm_id, name=name)
         await audit.note(tx, act=f"{kind}_removed", target=name, realm=realm)
         await tell(tx, word := f"holder {realm} {name}")
     identity.forget(word)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.db import Database
+from api.services.closing import Closing
 from api.services.identity import Identity
+from api.services.invites import Redeeming
 from api.services.messages import Messages
 from api.services.metrics import Metrics
 from api.services.reading import Reading
 from api.services.rooms import Rooms
+from api.services.webhooks import Webhooks
 from api.settings import Settings
 from broker_bridge.nerve import Nerve
 
@@ -26,3 +29,6 @@ class Record:
     rooms: Rooms
     messages: Messages
     reading: Reading
+    closing: Closing
+    webhooks: Webhooks
+    redeeming: Redeeming

@@ -6,10 +6,11 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Literal
 
-from api.db import Database
+from api.db import Database, Transaction
 from api.errors import BadField, NotAMember, RoomNotFound
 from api.models import Caller
 from api.services import fields
+from api.services.limits import check_ceiling
 from api.store import rooms as store
 
 Backfill = int | Literal["none", "all"]
@@ -54,8 +55,12 @@ class Member:
 class Rooms:
     """The use cases of rooms. A room's name leads to the same conv_id for ever, so that is remembered."""
 
-    def __init__(self, db: Database, *, stale_seconds: int) -> None:
+    def __init__(
+        self, db: Database, *, stale_seconds: int, rooms_per_realm: int, members_per_room: int
+    ) -> None:
         self.db = db
+        self._rooms_per_realm = rooms_per_realm
+        self._members_per_room = members_per_room
         self._stale_seconds = stale_seconds
         self._ids: dict[tuple[int, str], int] = {}
 
@@ -94,19 +99,17 @@ class Rooms:
 
         Raises:
             BadField: the name or the title will not do.
+            LimitReached: the realm has too many rooms, or the room too many members.
         """
         fields.name("name", room)
         fields.line("title", title)
         count = _count(backfill)
         async with self.db.transaction() as connection:
             conv_id, new = await store.create(connection, realm_id=caller.realm_id, name=room, title=title)
-            await store.join(
-                connection,
-                realm_id=caller.realm_id,
-                agent_id=caller.agent_id,
-                conv_id=conv_id,
-                backfill=count,
-            )
+            if new:
+                there = await store.count(connection, caller.realm_id)
+                check_ceiling(there, self._rooms_per_realm, limit="rooms_per_realm", what="rooms")
+            await self._enter(connection, caller, conv_id, count)
         return await self._standing(caller, room, conv_id), new
 
     async def join(self, caller: Caller, room: str, *, backfill: Backfill) -> Standing:
@@ -114,17 +117,12 @@ class Rooms:
 
         Raises:
             RoomNotFound
+            LimitReached: the room has too many members.
         """
         count = _count(backfill)
         conv_id = await self.conv_id(caller, room)
         async with self.db.transaction() as connection:
-            await store.join(
-                connection,
-                realm_id=caller.realm_id,
-                agent_id=caller.agent_id,
-                conv_id=conv_id,
-                backfill=count,
-            )
+            await self._enter(connection, caller, conv_id, count)
         return await self._standing(caller, room, conv_id)
 
     async def leave(self, caller: Caller, room: str) -> None:
@@ -174,6 +172,20 @@ class Rooms:
             stale_seconds=self._stale_seconds,
         )
         return [Member(**row, you=row["agent"] == caller.handle) for row in rows]
+
+    async def _enter(
+        self, connection: Transaction, caller: Caller, conv_id: int, backfill: int | None
+    ) -> None:
+        joined = await store.join(
+            connection,
+            realm_id=caller.realm_id,
+            agent_id=caller.agent_id,
+            conv_id=conv_id,
+            backfill=backfill,
+        )
+        if joined:
+            there = await store.member_count(connection, realm_id=caller.realm_id, conv_id=conv_id)
+            check_ceiling(there, self._members_per_room, limit="members_per_room", what="members of a room")
 
     async def _conv_id(self, caller: Caller, name: str) -> int:
         key = (caller.realm_id, name)

@@ -11,6 +11,7 @@ from api.services import handles
 from api.services.fields import RESERVED, name
 from api.services.handles import HANDLE_CHARACTERS, Handle, own_box
 from api.services.hearing import hear
+from api.services.limits import check_ceiling
 from api.services.names import claim
 from api.store import sessions as store
 from api.store.identity import tell
@@ -75,10 +76,17 @@ async def resume(db: Database, *, caller: Caller, handle: str, details: Details)
     return CheckedIn(session.handle, box, session.role, caller.realm, again=True)
 
 
-async def take(db: Database, *, box: Caller, handle: Handle) -> Session:
+async def take(db: Database, *, box: Caller, handle: Handle, most: int) -> Session:
     """Register a handle of the box's own namespace at its first use, or bring a retired one back to life.
 
+    Args:
+        db: the record's connections.
+        box: whose handle it is.
+        handle: its parts.
+        most: with so many sessions the box can register no other one in this way.
+
     Raises:
+        LimitReached: it has so many.
         BadField: the role in it is reserved.
         NameTaken: the role in it, or the handle itself, belongs to somebody else.
     """
@@ -87,6 +95,8 @@ async def take(db: Database, *, box: Caller, handle: Handle) -> Session:
         await _lock(tx, box)
         found = await store.by_handle(tx, realm_id=box.realm_id, handle=handle.text)
         if found is None:
+            there = await store.count_of_box(tx, realm_id=box.realm_id, box_id=box_id)
+            check_ceiling(there + 1, most, limit="handles_per_box", what="handles of one box")
             return await _register(tx, box, handle)
         kind, session = found
         if kind != "session" or session.box_id != box_id:

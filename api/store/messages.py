@@ -105,8 +105,7 @@ BY_CLIENT_ID = f"""
 """
 
 READABLE = f"""(
-    m.sender_id = $2
-    OR (v.hidden AND {ADDRESSED})
+    (v.hidden AND (m.sender_id = $2 OR {ADDRESSED}))
     OR (NOT v.hidden AND EXISTS (
         SELECT FROM conv_members c
          WHERE c.realm_id = m.realm_id AND c.agent_id = $2 AND c.conv_id = m.conv_id AND {MEMBER}))
@@ -118,6 +117,29 @@ BY_ID = f"""
       FROM conv_messages m {FROM_MESSAGE}
       JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
      WHERE m.realm_id = $1 AND m.id = $3 AND {READABLE}
+"""
+
+NEWEST_OF_THREAD = f"""
+    SELECT {MESSAGE}
+      FROM conv_messages m {FROM_MESSAGE}
+      JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
+     WHERE m.realm_id = $1 AND m.thread_id = $3 AND {READABLE}
+     ORDER BY m.id DESC LIMIT 1
+"""
+
+ORIGIN_OF_THREAD = """
+    SELECT s.handle FROM conv_messages m
+      JOIN agents s ON s.realm_id = m.realm_id AND s.agent_id = m.sender_id
+     WHERE m.realm_id = $1 AND m.thread_id = $2
+     ORDER BY m.id LIMIT 1
+"""
+
+THREAD = f"""
+    SELECT {MESSAGE}
+      FROM conv_messages m {FROM_MESSAGE}
+      JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
+     WHERE m.realm_id = $1 AND m.thread_id = $3 AND m.id > $4 AND {READABLE}
+     ORDER BY m.id LIMIT $5
 """
 
 _HISTORY = f"""
@@ -172,3 +194,22 @@ async def history(
     statement = OLDEST_FIRST if forwards else NEWEST_FIRST
     rows = await db.fetch(statement, realm_id, conv_id, before, after, thread_id, limit)
     return rows if forwards else rows[::-1]
+
+
+async def newest_of_thread(db: Door, *, realm_id: int, agent_id: int, thread_id: str) -> Any:
+    """The thread's newest message that the agent may read; or None."""
+    rows = await db.fetch(NEWEST_OF_THREAD, realm_id, agent_id, thread_id)
+    return rows[0] if rows else None
+
+
+async def origin_of_thread(db: Door, *, realm_id: int, thread_id: str | None) -> str | None:
+    """The handle of whoever said the thread's first message."""
+    rows = await db.fetch(ORIGIN_OF_THREAD, realm_id, thread_id)
+    return rows[0]["handle"] if rows else None
+
+
+async def thread(
+    db: Door, *, realm_id: int, agent_id: int, thread_id: str, after: int, limit: int
+) -> list[Any]:
+    """The thread's messages behind `after` that the agent may read, oldest first."""
+    return await db.fetch(THREAD, realm_id, agent_id, thread_id, after, limit)

@@ -34,10 +34,10 @@ OPEN_BATCH = """
 
 POLLED_BEFORE = """
     SELECT batch_id, lease FROM (
-        SELECT batch_id, lease, poll_key, handed_at FROM batches
+        SELECT batch_id, lease, poll_key, greatest(handed_at, committed_at) AS at FROM batches
          WHERE realm_id = $1 AND agent_id = $2 AND poll_key IS NOT NULL
          ORDER BY batch_id DESC LIMIT 1) last
-     WHERE poll_key = $3 AND handed_at > clock_timestamp() - interval '24 hours'
+     WHERE poll_key = $3 AND at > clock_timestamp() - interval '24 hours'
 """
 
 # Rooms take turns, oldest first in each, until the count or the bytes are used up; the first message always
@@ -113,6 +113,8 @@ RENEW = """
      WHERE realm_id = $1 AND agent_id = $2 AND batch_id = $3
 """
 
+KEY = "UPDATE batches SET poll_key = $4 WHERE realm_id = $1 AND agent_id = $2 AND batch_id = $3"
+
 COMMIT = """
     WITH batch AS (
         UPDATE batches SET committed_at = clock_timestamp()
@@ -129,7 +131,7 @@ KNOWN_LEASE = "SELECT FROM batches WHERE realm_id = $1 AND agent_id = $2 AND lea
 ADVANCE = f"""
     UPDATE conv_members c SET last_read_id = greatest(c.last_read_id, least(wanted.id, newest.id))
       FROM conversations v, unnest($3::text[], $4::bigint[]) AS wanted (room, id),
-           LATERAL (SELECT max(x.id) AS id FROM conv_messages x
+           LATERAL (SELECT coalesce(max(x.id), 0) AS id FROM conv_messages x
                      WHERE x.realm_id = v.realm_id AND x.conv_id = v.conv_id) newest
      WHERE v.realm_id = $1 AND v.name = wanted.room
        AND c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = v.conv_id AND {MEMBER}
@@ -200,6 +202,11 @@ async def again(reader: Reader, batch_id: int) -> list[Any]:
 async def renew(reader: Reader, *, batch_id: int, lease_seconds: int) -> None:
     """Let an open batch's time begin anew."""
     await reader.rows(RENEW, batch_id, lease_seconds)
+
+
+async def key(reader: Reader, *, batch_id: int, poll_key: str) -> None:
+    """Let the reader's newest batch be the one that `polled_before` finds under this key."""
+    await reader.rows(KEY, batch_id, poll_key)
 
 
 async def commit(reader: Reader, lease: str) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from api.models import Named, Realm, ValidToken
 from api.store.tables import names, realms, tokens
 
-_REALM = (realms.c.name, realms.c.created_at, realms.c.expires_at)
+_REALM = (realms.c.name, realms.c.created_at, realms.c.expires_at, realms.c.keep_days)
 
 
 async def realm_id(connection: AsyncConnection, name: str) -> int | None:
@@ -20,11 +20,21 @@ async def realm_id(connection: AsyncConnection, name: str) -> int | None:
     return await connection.scalar(sa.select(realms.c.realm_id).where(realms.c.name == name, alive))
 
 
-async def add(connection: AsyncConnection, *, name: str, ttl_seconds: int | None) -> Realm | None:
+async def add(
+    connection: AsyncConnection, *, name: str, ttl_seconds: int | None, keep_days: int | None
+) -> Realm | None:
     """A new realm; None when the name is in use."""
     ends = sa.text("clock_timestamp() + :ttl * interval '1 second'").bindparams(ttl=ttl_seconds)
-    new = insert(realms).values(name=name, expires_at=ends if ttl_seconds is not None else None)
+    expires_at = ends if ttl_seconds is not None else None
+    new = insert(realms).values(name=name, expires_at=expires_at, keep_days=keep_days)
     row = (await connection.execute(new.on_conflict_do_nothing().returning(*_REALM))).one_or_none()
+    return Realm(*row) if row else None
+
+
+async def keep(connection: AsyncConnection, name: str, *, days: int | None) -> Realm | None:
+    """Set for how many days a realm's messages are kept; None when there is no such realm."""
+    changed = sa.update(realms).where(realms.c.name == name).values(keep_days=days).returning(*_REALM)
+    row = (await connection.execute(changed)).one_or_none()
     return Realm(*row) if row else None
 
 
@@ -38,6 +48,12 @@ async def remove(connection: AsyncConnection, name: str) -> int | None:
     """Delete a realm with everything in it; returns the key that it had."""
     gone = sa.delete(realms).where(realms.c.name == name).returning(realms.c.realm_id)
     return await connection.scalar(gone)
+
+
+async def sweep(connection: AsyncConnection) -> list[str]:
+    """Delete every realm whose time is over, with everything in it; their names."""
+    over = sa.delete(realms).where(realms.c.expires_at <= sa.func.clock_timestamp())
+    return list(await connection.scalars(over.returning(realms.c.name)))
 
 
 async def holders(

@@ -103,10 +103,28 @@ async def create(
 
 async def join(
     connection: AsyncConnection, *, realm_id: int, agent_id: int, conv_id: int, backfill: int | None
-) -> None:
-    """Make the agent a member; for one who is already, nothing changes. `backfill` None means all."""
+) -> bool:
+    """Make the agent a member. `backfill` None means all. False: it was one, and nothing has changed."""
     values = {"realm_id": realm_id, "agent_id": agent_id, "conv_id": conv_id, "backfill": backfill}
-    await connection.execute(sa.text(JOIN), values)
+    return (await connection.execute(sa.text(JOIN), values)).rowcount > 0
+
+
+async def count(connection: AsyncConnection, realm_id: int) -> int:
+    """How many rooms of a realm can be listed."""
+    visible = sa.select(sa.func.count()).where(
+        conversations.c.realm_id == realm_id, conversations.c.hidden.is_(False)
+    )
+    return (await connection.execute(visible)).scalar_one()
+
+
+async def member_count(connection: AsyncConnection, *, realm_id: int, conv_id: int) -> int:
+    """How many members a room has. conv_members_room_idx."""
+    current = sa.select(sa.func.count()).where(
+        conv_members.c.realm_id == realm_id,
+        conv_members.c.conv_id == conv_id,
+        conv_members.c.left_at.is_(None),
+    )
+    return (await connection.execute(current)).scalar_one()
 
 
 async def leave(connection: AsyncConnection, *, realm_id: int, agent_id: int, conv_id: int) -> bool:

@@ -63,6 +63,17 @@ async def next_number(connection: AsyncConnection, *, realm_id: int, label: str)
     return number
 
 
+async def count_of_box(connection: AsyncConnection, *, realm_id: int, box_id: int) -> int:
+    """How many sessions of a box are not retired. agents_box_idx."""
+    live = sa.select(sa.func.count()).where(
+        agents.c.realm_id == realm_id,
+        agents.c.box_id == box_id,
+        agents.c.kind == "session",
+        agents.c.retired_at.is_(None),
+    )
+    return (await connection.execute(live)).scalar_one()
+
+
 async def move_past(connection: AsyncConnection, *, realm_id: int, label: str, number: int) -> None:
     """See that the label's next number is greater than this one."""
     new = insert(handle_counters).values(realm_id=realm_id, label=label, last_n=number)

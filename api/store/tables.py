@@ -64,6 +64,8 @@ realms = sa.Table(
     sa.Column("name", sa.Text, nullable=False, unique=True),
     _moment("created_at", nullable=False),
     _moment("expires_at"),
+    sa.Column("keep_days", sa.Integer),  # null: as the service's setting says
+    sa.CheckConstraint("keep_days >= 1", name="keep_days"),
 )
 
 names = sa.Table(
@@ -145,6 +147,7 @@ agents = sa.Table(
         "state IN ('starting', 'idle', 'busy', 'waiting', 'suspended', 'offline', 'unknown')", name="state"
     ),
     sa.Index("agents_box_idx", "realm_id", "box_id"),
+    sa.Index("agents_retired_at_idx", "retired_at", postgresql_where=sa.text("retired_at IS NOT NULL")),
     sa.Index(
         "agents_checkin_key",
         "realm_id",
@@ -205,7 +208,7 @@ conv_messages = sa.Table(
     sa.Column("content_hash", sa.LargeBinary),
     sa.Column("type", sa.Text, nullable=False, server_default="note"),
     sa.Column("body", sa.Text),
-    sa.Column("payload", pg.JSONB),
+    sa.Column("payload", pg.JSONB(none_as_null=True)),
     sa.Column("size", sa.Integer, nullable=False),  # bytes of body and payload
     sa.Column("urgent", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("thread_id", sa.Text),
@@ -237,6 +240,10 @@ conv_messages = sa.Table(
         "id",
         postgresql_where=sa.text("thread_id IS NOT NULL"),
     ),
+    sa.Index(
+        "conv_messages_expires_at_idx", "expires_at", postgresql_where=sa.text("expires_at IS NOT NULL")
+    ),
+    sa.Index("conv_messages_words_idx", sa.text("message_words(body, payload)"), postgresql_using="gin"),
 )
 
 batches = sa.Table(
@@ -287,6 +294,79 @@ batch_rooms = sa.Table(
     sa.Index("batch_rooms_room_idx", "realm_id", "conv_id", "last_id"),
 )
 
+undelivered = sa.Table(
+    "undelivered",
+    metadata,
+    _realm(),
+    sa.Column("id", sa.BigInteger, primary_key=True),
+    sa.Column("reason", sa.Text, nullable=False),
+    _moment("reported_at", nullable=False),
+    sa.ForeignKeyConstraint(
+        ["realm_id", "id"], ["conv_messages.realm_id", "conv_messages.id"], ondelete="CASCADE"
+    ),
+    sa.CheckConstraint("reason IN ('expired', 'retired')", name="reason"),
+)
+
+sweeps = sa.Table(
+    "sweeps",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    _moment("until", nullable=False),
+)
+
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    _realm(),
+    sa.Column("webhook_id", sa.Text, primary_key=True),
+    sa.Column("agent_id", sa.BigInteger, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("secret", sa.Text, nullable=False),  # as it is: a signature cannot be made of its hash
+    sa.Column("since_id", sa.BigInteger, nullable=False),  # what was said before it existed is not its affair
+    _moment("created_at", nullable=False),
+    _moment("next_at", nullable=False),  # when it may be tried; a replica that tries it moves this ahead
+    sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),  # that failed, one after another
+    _moment("failing_since"),
+    sa.Column("failure", sa.Text),
+    _moment("disabled_at"),
+    _agent("agent_id"),
+    sa.Index("webhooks_agent_idx", "realm_id", "agent_id"),
+)
+
+webhook_rooms = sa.Table(
+    "webhook_rooms",
+    metadata,
+    _realm(),
+    sa.Column("webhook_id", sa.Text, primary_key=True),
+    sa.Column("conv_id", sa.BigInteger, primary_key=True),
+    sa.Column("looked_id", sa.BigInteger, nullable=False),  # messages up to here were looked at
+    sa.Column("nudged_id", sa.BigInteger, nullable=False, server_default="0"),  # the newest to tell of
+    sa.Column("told_id", sa.BigInteger, nullable=False, server_default="0"),  # the newest told of
+    sa.ForeignKeyConstraint(
+        ["realm_id", "webhook_id"], ["webhooks.realm_id", "webhooks.webhook_id"], ondelete="CASCADE"
+    ),
+    _room(),
+    sa.Index(
+        "webhook_rooms_waiting_idx",
+        "realm_id",
+        "webhook_id",
+        "nudged_id",
+        postgresql_where=sa.text("nudged_id > told_id"),
+    ),
+)
+
+# Open ones only: who redeems or revokes an invite deletes it.
+invites = sa.Table(
+    "invites",
+    metadata,
+    _realm(),
+    sa.Column("invite_id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("hash", sa.LargeBinary, nullable=False, unique=True),
+    _moment("created_at", nullable=False),
+    sa.Column("expires_at", sa.TIMESTAMP(timezone=True), nullable=False),
+)
+
 audit_log = sa.Table(
     "audit_log",
     metadata,
@@ -297,4 +377,34 @@ audit_log = sa.Table(
     _moment("at", nullable=False),
 )
 
-sa.event.listen(metadata, "before_create", sa.DDL(Namespace.DDL))  # type: ignore[no-untyped-call]
+# What stands together in code (`foo_bar.baz`, `getUserName`, `HTTPServer`) and what no blank divides
+# (Han, Kana, Hangul) becomes words of its own.
+SPLIT_WORDS = r"""
+    CREATE FUNCTION split_words(said text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
+    RETURN regexp_replace(
+        regexp_replace(
+            regexp_replace(
+                regexp_replace(said, '([[:lower:][:digit:]])([[:upper:]])', '\1 \2', 'g'),
+                '([[:upper:]])([[:upper:]][[:lower:]])', '\1 \2', 'g'),
+            '([\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff])', ' \1 ', 'g'),
+        '[^[:alnum:]]+', ' ', 'g')
+"""
+
+MESSAGE_WORDS = r"""
+    CREATE FUNCTION message_words(body text, payload jsonb) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN to_tsvector('simple'::regconfig, split_words(coalesce(body, payload ->> 'summary', '')))
+        || to_tsvector('simple'::regconfig,
+                       regexp_replace(coalesce(body, payload ->> 'summary', ''), '[^[:alnum:]]+', ' ', 'g'))
+"""
+
+SEARCHED_WORDS = r"""
+    CREATE FUNCTION searched_words(sought text) RETURNS tsquery
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
+    RETURN plainto_tsquery('simple'::regconfig, split_words(sought))
+        || plainto_tsquery('simple'::regconfig, regexp_replace(sought, '[^[:alnum:]]+', ' ', 'g'))
+"""
+
+for _ddl in (Namespace.DDL, SPLIT_WORDS, MESSAGE_WORDS, SEARCHED_WORDS):
+    sa.event.listen(metadata, "before_create", sa.DDL(_ddl))  # type: ignore[no-untyped-call]

@@ -84,11 +84,11 @@ class Record(Transport):
         """Who is in a room, all pages of it."""
         return await self._pages(f"/v1/rooms/{segment(room)}/members", "members", {})
 
-    async def say(self, room: str, body: str, **fields: object) -> Json:
+    async def say(self, room: str, body: str | None, **fields: object) -> Json:
         """Say something in a room: `{"message", "receipt"}`. `fields` are further fields of a message."""
         return await self._write(f"/v1/rooms/{segment(room)}/messages", {"body": body, **fields})
 
-    async def send(self, to: str, body: str, **fields: object) -> Json:
+    async def send(self, to: str, body: str | None, **fields: object) -> Json:
         """Write to an address, outside any room; answers as `say` does."""
         return await self._write("/v1/messages", {"to": to, "body": body, **fields})
 
@@ -137,6 +137,27 @@ class Record(Transport):
         answer = await self.call("GET", f"/v1/rooms/{segment(room)}/messages", query=query)
         messages: list[Json] = answer["messages"]
         return messages
+
+    async def message(self, message_id: int) -> Json:
+        """One message with its receipt as it stands now: `{"message", "receipt"}`."""
+        return await self.call("GET", f"/v1/messages/{message_id}")
+
+    async def undelivered(self) -> list[Json]:
+        """What nobody took of what we said, all pages of it."""
+        return await self._pages("/v1/undelivered", "messages", {})
+
+    async def search(self, words: str, **filters: object) -> list[Json]:
+        """The messages that hold all the words, best first; `filters` are the query's other fields."""
+        answer = await self.call("GET", "/v1/search", query={"q": words, **filters})
+        messages: list[Json] = answer["messages"]
+        return messages
+
+    async def feed(self, cursor: str | None, *, limit: int | None = None, wait_seconds: float = 0) -> Json:
+        """What comes behind a cursor that we hold: `{"messages", "next_cursor"}`; `newest` is the end."""
+        query = {"cursor": cursor, "limit": limit, "wait_seconds": wait_seconds or None}
+        return await self.call(
+            "GET", "/v1/messages", query=query, answer_within=wait_seconds + ANSWER_SECONDS
+        )
 
     async def _write(self, path: str, message: Json) -> Json:
         if message.get("client_id") is None:

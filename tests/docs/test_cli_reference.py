@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from readyroom import admin, demo, talk
+from readyroom import admin, demo, look, prune, talk
 from readyroom.__main__ import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-TALK = [name for name, (module, _) in COMMANDS.items() if module == "readyroom.talk"]
+TALK = {name: talk for name, (module, _) in COMMANDS.items() if module == "readyroom.talk"}
+LOOK = {name: look for name, (module, _) in COMMANDS.items() if module == "readyroom.look"}
 ADMIN = [
     ["admin", "realm", "add"],
+    *(["admin", "realm", act] for act in ("list", "keep")),
+    *(["admin", act] for act in ("invite", "invites", "uninvite", "audit")),
     *(["admin", holder, act] for holder in ("box", "person") for act in ("add", "list", "rotate", "revoke")),
 ]
 
@@ -25,11 +28,13 @@ def test_every_command_is_documented(command: str) -> None:
     assert re.search(rf"`readyroom {command}\b", PAGE)
 
 
-@pytest.mark.parametrize("command", [*([name] for name in TALK), *ADMIN, ["demo"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [*([name] for name in {**TALK, **LOOK}), *ADMIN, ["demo"], ["prune"]], ids=" ".join
+)
 def test_every_option_is_documented(command: list[str]) -> None:
-    entrance = {"admin": admin.main, "demo": demo.main}.get(command[0], talk.main)
+    module = {"admin": admin, "demo": demo, "prune": prune, **TALK, **LOOK}[command[0]]
     with redirect_stdout(io.StringIO()) as shown:
-        assert entrance([*command, "--help"]) == 0
+        assert module.main([*command, "--help"]) == 0
     options = set(re.findall(r"--[a-z][a-z-]+", shown.getvalue())) - {"--help"}
     assert options
     assert [option for option in sorted(options) if option not in PAGE] == []

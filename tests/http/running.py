@@ -74,6 +74,7 @@ class Party:
         *,
         headers: Mapping[str, str] | list[tuple[str, str]] = {},  # noqa: B006
         raw: bytes | AsyncIterator[bytes] | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> Reply:
         """One request; `headers` come beside the two that say who calls, `raw` in place of a JSON body."""
         every = [*(headers.items() if isinstance(headers, Mapping) else headers)]
@@ -85,7 +86,7 @@ class Party:
         if raw is not None:
             sent = {"data": io.BytesIO(raw) if isinstance(raw, bytes) else raw}
             every.append(("Content-Type", "application/json"))
-        async with self.http.request(method, self.url + path, headers=every, **sent) as answer:
+        async with self.http.request(method, self.url + path, headers=every, params=query, **sent) as answer:
             is_json = "json" in answer.headers.get("content-type", "")
             got = await (answer.json(content_type=None) if is_json else answer.text())
             return Reply(answer.status, {k.lower(): v for k, v in answer.headers.items()}, got)

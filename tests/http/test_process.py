@@ -18,9 +18,9 @@ from tests.http.running import DEADLINE, OPERATOR, Running, settings_for, until
 
 @asynccontextmanager
 async def process(
-    database_url: str, folder: Path
+    database_url: str, folder: Path, **more: str
 ) -> AsyncIterator[tuple[Running, asyncio.subprocess.Process]]:
-    """The record as a process of its own, and the way to it."""
+    """The record as a process of its own, with `more` in its environment, and the way to it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     settings = settings_for(database_url, folder)
@@ -29,6 +29,7 @@ async def process(
         "READYROOM_DATABASE_URL": database_url,
         "READYROOM_ADMIN_TOKEN_FILE": str(settings.admin_token_file),
         "READYROOM_PORT": str(port),
+        **more,
     }
     with (folder / "log").open("wb") as log:
         child = await asyncio.create_subprocess_exec(

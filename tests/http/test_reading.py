@@ -264,3 +264,39 @@ async def test_a_bare_box_token_counts_for_every_session_of_its_box(record: Runn
     assert counts == {"work3": 1, "work3-agent#1": 1, "work3-agent#2": 2}
     own = (await two.get("/v1/unread")).body["agents"]
     assert own == {"work3-agent#2": {"unread": 2, "addressed": 0, "urgent": 0, "rooms": {"api": 2}}}
+
+
+async def test_a_poll_key_gives_a_lease_that_its_poll_has_committed_again(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "once")
+    assert flat(await poll(reader, ack="lease", poll_key="k1")) == [("once", False)]
+    assert flat(await poll(reader, poll_key="k2")) == [("once", True)]
+    assert flat(await poll(reader, poll_key="k2")) == [("once", True)]
+    assert flat(await poll(reader, poll_key="k3")) == []
+    assert flat(await poll(reader, poll_key="k3")) == []
+
+
+async def test_a_poll_key_outlives_the_lease_that_its_poll_renewed(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "once")
+    await poll(reader, ack="lease")
+    renewed = await poll(reader, ack="lease", poll_key="k1")
+    await reader.post("/v1/ack", {"lease": renewed["lease"]})
+    assert flat(await poll(reader, ack="lease", poll_key="k1")) == [("once", True)]
+
+
+async def test_a_key_whose_batch_is_no_longer_readable_leads_to_the_open_batch(
+    pair: tuple[Party, Party],
+) -> None:
+    speaker, reader = pair
+    for party in pair:
+        await party.post("/v1/rooms", {"name": "ops"})
+    await said(speaker, "api", "one")
+    assert flat(await poll(reader, poll_key="k1")) == [("one", False)]
+    await said(speaker, "ops", "two")
+    leased = await poll(reader, ack="lease")
+    assert flat(leased) == [("two", False)]
+    await reader.post("/v1/rooms/api/leave")
+    again = await poll(reader, poll_key="k1", ack="lease")
+    assert (flat(again), again["lease"]) == ([("two", True)], leased["lease"])
+    assert flat(await poll(reader, poll_key="k1")) == [("two", True)]

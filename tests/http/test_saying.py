@@ -95,6 +95,7 @@ async def test_the_answer_has_the_whole_message_and_who_it_waits_for(pair: tuple
     created = message.pop("created_at")
     assert created.endswith("Z")
     assert message.pop("id") > 0
+    assert message.pop("thread_id").startswith("thr_")  # a request opens one
     assert message == {
         "room": "api",
         "sender": "work3-agent-reach#1",
@@ -106,7 +107,6 @@ async def test_the_answer_has_the_whole_message_and_who_it_waits_for(pair: tuple
         "payload": {"summary": "Do it", "content": [1]},
         "urgent": False,
         "client_id": "c",
-        "thread_id": None,
         "in_reply_to": None,
         "relay_of": None,
         "hop_limit": 5,

@@ -1,0 +1,21 @@
+"""The audit log, as the operator reads it."""
+
+from __future__ import annotations
+
+from api.db import Database
+from api.errors import NoSuchThing
+from api.models import Act
+from api.services.fields import NAME
+from api.store import audit
+
+
+async def acts(db: Database, *, realm: str | None, before: int, limit: int) -> list[Act]:
+    """What was done, newest first, beginning before an id; the acts of a realm that is gone stay.
+
+    Raises:
+        NoSuchThing: no realm can have this name.
+    """
+    if realm is not None and not NAME.fullmatch(realm):
+        raise NoSuchThing(f"There is no realm {realm}.", realm=realm)
+    async with db.transaction() as tx:
+        return await audit.page(tx, realm=realm, before=min(before, 2**63 - 1), limit=limit)

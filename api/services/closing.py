@@ -1,0 +1,129 @@
+"""The third observation point: what nobody took is reported, once, to its sender or to the realm's people."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import structlog
+
+from api.db import Database
+from api.errors import RecordDown
+from api.models import Caller
+from api.services.envelope import Message, from_row
+from api.services.identity import Identity
+from api.services.system import SystemMessage, SystemVoice, Told
+from api.store import closing as store
+from api.store import realms as realm_store
+from api.store.identity import tell
+
+log = structlog.get_logger()
+
+TURN_SECONDS = 1.0
+MOST = 500
+QUOTED = 300
+"""Characters of a message that its report quotes."""
+
+REASONS = {
+    "expired": "expired before anyone it was for had read it",
+    "retired": "was for a session that has gone without reading it",
+}
+
+
+class Closing:
+    """Looks for messages that closed unread, sessions that stayed away, and realms whose time is over."""
+
+    def __init__(
+        self, db: Database, *, system: SystemVoice, identity: Identity, retire_after_seconds: int
+    ) -> None:
+        self._db = db
+        self._system = system
+        self._identity = identity
+        self._retire_after_seconds = retire_after_seconds
+
+    async def undelivered(self, caller: Caller, *, after: int, limit: int) -> list[Message]:
+        """What nobody took of what the caller said; a box sees its sessions', a person the orphans, too."""
+        rows = await store.listed(
+            self._db,
+            realm_id=caller.realm_id,
+            agent_id=caller.agent_id,
+            kind=caller.kind,
+            after=after,
+            limit=limit,
+        )
+        return [from_row(row) for row in rows]
+
+    async def run(self) -> None:
+        """Take a turn every second until cancelled."""
+        while True:
+            with contextlib.suppress(RecordDown):
+                await self._retire()
+                await self._end_realms()
+                await self._report()
+            await asyncio.sleep(TURN_SECONDS)
+
+    async def _retire(self) -> None:
+        async with self._db.transaction() as tx:
+            gone = await store.retire_offline(tx, self._retire_after_seconds)
+            words = [f"agent {realm} {handle}" for realm, handle in gone]
+            for word in words:
+                await tell(tx, word)
+        self._forget(words, "session_retired")
+
+    async def _end_realms(self) -> None:
+        async with self._db.transaction() as tx:
+            words = [f"realm {realm}" for realm in await realm_store.sweep(tx)]
+            for word in words:
+                await tell(tx, word)
+        self._forget(words, "realm_swept")
+
+    def _forget(self, words: list[str], event: str) -> None:
+        for word in words:
+            log.info(event, what=word)
+            self._identity.forget(word)
+
+    async def _report(self) -> None:
+        more = True
+        while more:
+            told: list[Told] = []
+            async with self._db.transaction() as tx:
+                turn = await store.begin(tx)
+                if turn is None:
+                    return
+                found = await store.untaken(tx, since=turn.until, now=turn.now, most=MOST)
+                for each in found:
+                    if await store.note(tx, realm_id=each.realm_id, message_id=each.id, reason=each.reason):
+                        for report in await self._reports(each.realm_id, each.id, each.reason):
+                            stored = await self._system.store(tx, report)
+                            told += [stored] if stored else []
+                more = len(found) >= MOST
+                if not more:
+                    await store.end(tx, turn.now)
+            self._system.announce(told)
+
+    async def _reports(self, realm_id: int, message_id: int, reason: str) -> list[SystemMessage]:
+        row = await store.closed(self._db, realm_id=realm_id, message_id=message_id)
+        told = await store.people(self._db, realm_id) if row["sender_gone"] else [row["sender"]]
+        message = from_row(row)
+        return [
+            SystemMessage(
+                realm_id=realm_id,
+                realm=row["realm"],
+                agent=agent,
+                type="delivery.undelivered",
+                body=_body(message, reason),
+                payload={"id": message_id, "reason": reason, "room": message.room, "sender": message.sender},
+                thread_id=message.thread_id,
+                in_reply_to=message_id,
+            )
+            for agent in told
+        ]
+
+
+def _body(message: Message, reason: str) -> str:
+    words = message.text.split("] ", 1)[-1]
+    quoted = words[:QUOTED]
+    missing = len(words) - len(quoted)
+    rest = f" … ({missing} more characters)" if missing else ""
+    what = f"message #{message.id} of {message.sender} in {message.room}"
+    return f"Undelivered: {what} {REASONS[reason]}: {quoted}{rest}"

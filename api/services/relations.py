@@ -1,0 +1,94 @@
+"""How a message hangs together with earlier ones: threads, replies, relays, results of a promised form."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from api.db import Database
+from api.errors import BadField, HopsUsedUp
+from api.models import Caller
+from api.services.schemas import Schemas
+from api.store import messages as store
+
+REQUEST = "task.request"
+RESULT = "task.result"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a new message stands among the others.
+
+    Attributes:
+        thread_id: the thread that it opens or joins; None: none.
+        hop_limit: how many more times it may be relayed, itself included.
+        late: what it answers had expired.
+    """
+
+    thread_id: str | None
+    hop_limit: int
+    late: bool
+
+
+class Relations:
+    """Places a new message; asks nothing of the record when the message refers to none."""
+
+    def __init__(self, db: Database, schemas: Schemas) -> None:
+        self._db = db
+        self._schemas = schemas
+
+    async def place(self, caller: Caller, new: Any) -> Place:
+        """Where `new`, a checked SayIn, belongs.
+
+        Raises:
+            BadField: it refers to what the caller may not read, or its schema or content will not do.
+            HopsUsedUp: it has been relayed too often; `origin` is the sender of the thread's first message.
+        """
+        if new.payload is not None and "output_schema" in new.payload:
+            await self._schemas.check_schema(new.payload["output_schema"])
+        answered = await self._read(caller, "in_reply_to", new.in_reply_to)
+        relayed = await self._read(caller, "relay_of", new.relay_of)
+        if answered is not None and new.type == RESULT:
+            await self._check_result(answered, new)
+        parent = relayed or answered
+        thread_id = new.thread_id or (parent["thread_id"] if parent is not None else None)
+        if new.type == REQUEST and thread_id is None:
+            thread_id = f"thr_{secrets.token_urlsafe(9)}"
+        late = answered is not None and not answered["unexpired"]
+        return Place(thread_id, await self._hops(caller, new, parent, relayed is not None, thread_id), late)
+
+    async def _read(self, caller: Caller, field: str, message_id: int | None) -> Any:
+        if message_id is None:
+            return None
+        row = await store.by_id(
+            self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, message_id=message_id
+        )
+        if row is None:
+            raise BadField(field, f"there is no message {message_id} that you may read")
+        return row
+
+    async def _hops(
+        self, caller: Caller, new: Any, parent: Any, is_relay: bool, thread_id: str | None
+    ) -> int:
+        if not is_relay and (new.type != REQUEST or thread_id is None):
+            return int(new.hop_limit)
+        if parent is None and thread_id == new.thread_id and thread_id is not None:
+            parent = await store.newest_of_thread(
+                self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, thread_id=thread_id
+            )
+        if parent is None:
+            return int(new.hop_limit)
+        hops = min(new.hop_limit, parent["hop_limit"] - 1)
+        if hops < 1:
+            origin = await store.origin_of_thread(self._db, realm_id=caller.realm_id, thread_id=thread_id)
+            raise HopsUsedUp(thread_id=thread_id, origin=origin or parent["sender"])
+        return int(hops)
+
+    async def _check_result(self, request: Any, new: Any) -> None:
+        asked = msgspec.json.decode(request["payload"]) if request["payload"] is not None else {}
+        if "output_schema" in asked:
+            content = new.payload.get("content") if new.payload is not None else None
+            await self._schemas.check_content(content, asked["output_schema"])

@@ -1,0 +1,73 @@
+"""JSON Schemas that agents ask results to keep; both are untrusted, so each check can be ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from api.errors import BadField
+
+PROGRAM = Path(__file__).with_name("schema_check.py")
+SECONDS = 5.0
+AT_ONCE = 2
+SCHEMA_BYTES = 32 * 1024
+
+
+class Schemas:
+    """Checks schemas and contents; a pattern that would run for ever is ended after SECONDS."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def check_schema(self, schema: Any) -> None:
+        """See that this is a JSON Schema 2020-12 that refers to nothing outside itself.
+
+        Raises:
+            BadField: it is not.
+        """
+        if len(msgspec.json.encode(schema)) > SCHEMA_BYTES:
+            raise BadField("payload.output_schema", f"at most {SCHEMA_BYTES} bytes")
+        faults = await self._faults({"schema": schema})
+        if faults:
+            raise BadField("payload.output_schema", "; ".join(faults))
+
+    async def check_content(self, content: Any, schema: Any) -> None:
+        """See that a result's content keeps the schema that was asked for.
+
+        Raises:
+            BadField: it does not; the detail names the paths that fail.
+        """
+        faults = await self._faults({"schema": schema, "content": content})
+        if faults:
+            raise BadField(
+                "payload.content",
+                f"does not fit the schema that was asked for: {'; '.join(faults)}",
+                paths=faults,
+            )
+
+    async def _faults(self, question: dict[str, Any]) -> list[str]:
+        async with self._places:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                str(PROGRAM),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            try:
+                async with asyncio.timeout(SECONDS):
+                    answer, _ = await process.communicate(msgspec.json.encode(question))
+                return msgspec.json.decode(answer, type=list[str])
+            except TimeoutError:
+                return [f"checking it takes longer than {SECONDS:g} s; use a simpler schema"]
+            except msgspec.DecodeError:
+                return ["the schema cannot be checked; use a simpler one"]
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()

@@ -1,0 +1,131 @@
+"""Closing a message: finding what nobody took, and reporting it once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from api.store.door import Door
+from api.store.messages import FROM_MESSAGE, MESSAGE
+from api.store.predicates import ADDRESSED, HEARS, UNEXPIRED
+from api.store.tables import undelivered
+
+OVERLAP = "interval '1 minute'"
+"""A message can appear after the moment at which it expires: its commit may take that long."""
+
+# One replica at a time; the others try again at their next turn.
+BEGIN = """
+    SELECT until, clock_timestamp() AS now FROM sweeps WHERE name = 'closing' FOR UPDATE SKIP LOCKED
+"""
+END = "UPDATE sweeps SET until = :now WHERE name = 'closing'"
+
+TAKEN = f"""
+    EXISTS (SELECT FROM batch_rooms k
+              JOIN batches b ON b.realm_id = k.realm_id AND b.batch_id = k.batch_id
+              JOIN agents r ON r.realm_id = b.realm_id AND r.agent_id = b.agent_id
+             WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND m.id BETWEEN k.first_id AND k.last_id
+               AND b.committed_at IS NOT NULL AND (m.expires_at IS NULL OR b.handed_at < m.expires_at)
+               AND {HEARS} AND {ADDRESSED})
+"""
+REPORTED = "EXISTS (SELECT FROM undelivered u WHERE u.realm_id = m.realm_id AND u.id = m.id)"
+
+EXPIRED = f"""
+    SELECT m.realm_id, m.id, 'expired' AS reason FROM conv_messages m
+     WHERE m.expires_at > CAST(:since AS timestamptz) - {OVERLAP} AND m.expires_at <= :now
+       AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
+     ORDER BY m.expires_at LIMIT :most
+"""
+
+RETIRED = f"""
+    SELECT m.realm_id, m.id, 'retired' AS reason
+      FROM agents gone
+      JOIN conv_members c ON c.realm_id = gone.realm_id AND c.agent_id = gone.agent_id
+      JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id AND m.id > c.last_read_id
+     WHERE gone.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND gone.retired_at <= :now
+       AND m.selector = gone.handle AND m.created_at <= gone.retired_at AND {UNEXPIRED}
+       AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
+     LIMIT :most
+"""
+
+# The sender, or where the sender is gone every person of the realm.
+CLOSED = f"""
+    SELECT {MESSAGE}, realm.name AS realm, s.retired_at IS NOT NULL AS sender_gone
+      FROM conv_messages m {FROM_MESSAGE} JOIN realms realm ON realm.realm_id = m.realm_id
+     WHERE m.realm_id = $1 AND m.id = $2
+"""
+PEOPLE = (
+    "SELECT handle FROM agents WHERE realm_id = $1 AND kind = 'person' AND retired_at IS NULL ORDER BY handle"
+)
+
+LIST = f"""
+    SELECT {MESSAGE}
+      FROM undelivered u
+      JOIN conv_messages m ON m.realm_id = u.realm_id AND m.id = u.id {FROM_MESSAGE}
+     WHERE u.realm_id = $1 AND u.id > $4
+       AND (m.sender_id = $2 OR ($3 = 'box' AND m.box_id = $2)
+            OR ($3 = 'person' AND s.retired_at IS NOT NULL))
+     ORDER BY u.id LIMIT $5
+"""
+
+OFFLINE = """
+    UPDATE agents SET retired_at = clock_timestamp()
+      FROM realms
+     WHERE realms.realm_id = agents.realm_id AND kind = 'session' AND retired_at IS NULL
+       AND offline_since < clock_timestamp() - CAST(:seconds AS float8) * interval '1 second'
+    RETURNING realms.name, handle
+"""
+SILENT = """
+    UPDATE agents SET state = 'offline', state_at = clock_timestamp(), offline_since = last_seen
+     WHERE kind = 'session' AND retired_at IS NULL AND offline_since IS NULL
+       AND last_seen < clock_timestamp() - CAST(:seconds AS float8) * interval '1 second'
+       AND state_at < clock_timestamp() - CAST(:seconds AS float8) * interval '1 second'
+"""
+
+
+async def begin(connection: AsyncConnection) -> Any:
+    """(until, now) of this turn; None while another replica has it."""
+    return (await connection.execute(sa.text(BEGIN))).one_or_none()
+
+
+async def end(connection: AsyncConnection, now: Any) -> None:
+    """Note how far the sweep has come."""
+    await connection.execute(sa.text(END), {"now": now})
+
+
+async def untaken(connection: AsyncConnection, *, since: Any, now: Any, most: int) -> list[Any]:
+    """Messages that closed between `since` and `now` without a reader: (realm_id, id, reason)."""
+    values = {"since": since, "now": now, "most": most}
+    expired = (await connection.execute(sa.text(EXPIRED), values)).all()
+    retired = (await connection.execute(sa.text(RETIRED), values)).all()
+    return [*expired, *retired]
+
+
+async def note(connection: AsyncConnection, *, realm_id: int, message_id: int, reason: str) -> bool:
+    """List a message as undelivered; False when it stood there before."""
+    new = insert(undelivered).values(realm_id=realm_id, id=message_id, reason=reason)
+    return (await connection.execute(new.on_conflict_do_nothing())).rowcount > 0
+
+
+async def closed(db: Door, *, realm_id: int, message_id: int) -> Any:
+    """The message with its realm and whether its sender is gone."""
+    return (await db.fetch(CLOSED, realm_id, message_id))[0]
+
+
+async def people(db: Door, realm_id: int) -> list[str]:
+    """The realm's people."""
+    return [row["handle"] for row in await db.fetch(PEOPLE, realm_id)]
+
+
+async def listed(db: Door, *, realm_id: int, agent_id: int, kind: str, after: int, limit: int) -> list[Any]:
+    """What nobody took of what this agent (a box: any of its sessions) said; people see the orphans, too."""
+    return await db.fetch(LIST, realm_id, agent_id, kind, after, limit)
+
+
+async def retire_offline(connection: AsyncConnection, seconds: int) -> list[tuple[str, str]]:
+    """Retire sessions that were offline for long: (realm, handle). Who was silent for as long is offline."""
+    await connection.execute(sa.text(SILENT), {"seconds": seconds})
+    retired = await connection.execute(sa.text(OFFLINE), {"seconds": seconds})
+    return [(row.name, row.handle) for row in retired]

@@ -1,0 +1,189 @@
+"""The truth about who has what to read, in plain Python: what the record is held to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Backfill = int | Literal["none", "all"]
+BRIEFED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Agent:
+    """Somebody who says and reads."""
+
+    handle: str
+    kind: str
+    box: str | None
+    addresses: frozenset[str]
+
+
+@dataclass(eq=False)
+class Said:
+    """A message."""
+
+    id: int
+    room: str
+    sender: Agent
+    to: str | None
+    body: str
+    client_id: str | None
+    expired: bool = False
+
+
+@dataclass(eq=False)
+class Place:
+    """One agent's place in one room; it stays when the agent leaves."""
+
+    member: bool
+    read_to: int
+    replay_to: int
+
+
+@dataclass(eq=False)
+class Batch:
+    """What one poll handed over."""
+
+    messages: list[Said]
+    lease: str | None
+    open: bool
+    fresh: bool = True
+
+
+@dataclass(eq=False)
+class Reader:
+    """All that an agent has been given."""
+
+    places: dict[str, Place] = field(default_factory=dict)
+    batches: list[Batch] = field(default_factory=list)
+    keyed: tuple[str, Batch] | None = None
+    handed: set[int] = field(default_factory=set)
+
+    @property
+    def open(self) -> Batch | None:
+        """The batch that is not acknowledged."""
+        return next((batch for batch in self.batches if batch.open), None)
+
+
+def hears(reader: Agent, sender: Agent) -> bool:
+    """The echo rule, in the contract's own words."""
+    if reader is sender:
+        return False
+    if reader.kind == "box" and sender.box == reader.box:
+        return False
+    return not (reader.kind == "session" and sender.kind == "box" and sender.box == reader.box)
+
+
+class Truth:
+    """Everything that was done in one realm, and what follows from it."""
+
+    def __init__(self) -> None:
+        self.agents: list[Agent] = []
+        self.readers: dict[Agent, Reader] = {}
+        self.messages: list[Said] = []
+        self.rooms: set[str] = set()
+
+    def come(self, agent: Agent, *, briefed: frozenset[str] = frozenset()) -> None:
+        """Somebody is there from now on."""
+        self.agents.append(agent)
+        self.readers[agent] = Reader()
+        for address in agent.addresses:
+            self.join(agent, f"@{address}", BRIEFED if address in briefed else "none")
+
+    def in_room(self, room: str) -> list[Said]:
+        """All that was said there."""
+        return [message for message in self.messages if message.room == room]
+
+    def member(self, agent: Agent, room: str) -> bool:
+        """Whether the agent is in the room now."""
+        place = self.readers[agent].places.get(room)
+        return place is not None and place.member
+
+    def join(self, agent: Agent, room: str, backfill: Backfill) -> None:
+        """Become a member; the newest `backfill` that were never read are unread."""
+        places = self.readers[agent].places
+        place = places.get(room)
+        if place is not None and place.member:
+            return
+        every = self.in_room(room)
+        newest = max((message.id for message in every), default=0)
+        heard = [message.id for message in every if self.deliverable(agent, message)]
+        count = {"none": 0, "all": len(heard)}.get(str(backfill), backfill)
+        assert isinstance(count, int)
+        shown = heard[len(heard) - min(count, len(heard)) :]
+        read_to = shown[0] - 1 if shown else newest
+        places[room] = Place(True, max(read_to, place.read_to if place else 0), newest)
+
+    def leave(self, agent: Agent, room: str) -> None:
+        """Be a member no longer."""
+        self.readers[agent].places[room].member = False
+
+    def matched(self, sender: Agent, to: str) -> bool:
+        """Whether somebody who may hear the sender answers to the selector."""
+        return to == "everyone" or any(
+            to in agent.addresses and hears(agent, sender) for agent in self.agents
+        )
+
+    def deliverable(self, agent: Agent, message: Said) -> bool:
+        """Whether the message is for this member."""
+        addressed = message.to is None or message.to in agent.addresses
+        return hears(agent, message.sender) and addressed and not message.expired
+
+    def audience(self, message: Said) -> set[str]:
+        """Who may hear it now, were it not for its expiry."""
+        return {
+            agent.handle
+            for agent in self.agents
+            if self.member(agent, message.room)
+            and hears(agent, message.sender)
+            and (message.to is None or message.to in agent.addresses)
+        }
+
+    def waiting(self, agent: Agent, *, behind_lease: bool = False) -> dict[str, list[Said]]:
+        """What is behind the cursor, by room; with `behind_lease` without a batch whose lease is fresh."""
+        reader = self.readers[agent]
+        leased: dict[str, int] = {}
+        if behind_lease and reader.open is not None and reader.open.fresh:
+            for message in reader.open.messages:
+                leased[message.room] = max(leased.get(message.room, 0), message.id)
+        return {
+            room: messages
+            for room, place in reader.places.items()
+            if place.member
+            and (
+                messages := [
+                    message
+                    for message in self.in_room(room)
+                    if message.id > max(place.read_to, leased.get(room, 0))
+                    and self.deliverable(agent, message)
+                ]
+            )
+        }
+
+    def once_more(self, agent: Agent, batch: Batch) -> list[Said]:
+        """What of a batch may be handed over again."""
+        return [
+            message
+            for message in batch.messages
+            if self.member(agent, message.room) and self.deliverable(agent, message)
+        ]
+
+    def commit(self, agent: Agent, batch: Batch) -> None:
+        """The reader has taken the batch."""
+        if not batch.open:
+            return
+        batch.open = False
+        for message in batch.messages:
+            self.passed(agent, message.room, message.id)
+
+    def passed(self, agent: Agent, room: str, message_id: int) -> None:
+        """Move a cursor; never back, never past the end."""
+        place = self.readers[agent].places[room]
+        newest = max((message.id for message in self.in_room(room)), default=0)
+        place.read_to = max(place.read_to, min(message_id, newest))
+
+    def taken(self, agent: Agent) -> set[int]:
+        """What this agent's committed batches held."""
+        committed = [batch for batch in self.readers[agent].batches if not batch.open]
+        return {message.id for batch in committed for message in batch.messages}

@@ -131,8 +131,10 @@ class Messages:
             RoomNotFound, NotAMember, ClientIdReused, NoSuchAgent, BadField, RateLimited, RecordDown
         """
         conv_id = await self._rooms.conv_id(caller, room)
-        if new.to is not None and new.to != "everyone":
-            await self._check_selector(caller, self._selector(caller, new.to))
+        if new.to is not None:
+            new.to = self._selector(caller, new.to)
+            if new.to != "everyone":
+                await self._check_selector(caller, new.to)
         return await self._say(caller, new, conv_id=conv_id, room=room, in_room=True)
 
     async def send(self, caller: Caller, new: SendIn) -> tuple[Said, bool]:

@@ -187,16 +187,18 @@ async def _earlier(reader: Reader, how: PollIn) -> list[Any]:
 async def _again(
     caller: Caller, reader: Reader, how: PollIn, batch: Any, newest_id: int | None
 ) -> Polled | None:
-    """The earlier batch, marked; None when nothing of it may be handed over any more: then it is closed."""
+    """The earlier batch, marked; None when nothing of it may be handed over any more: then it is dropped."""
+    await store.drop_left_rooms(reader, batch["batch_id"])
     rows = await store.again(reader, batch["batch_id"])
+    if not rows:
+        await store.drop(reader, batch["batch_id"])
+        return None
     lease: str | None = batch["lease"]
-    if lease is not None and how.ack == "lease" and rows:
+    if lease is not None and how.ack == "lease":
         await store.renew(reader, batch_id=batch["batch_id"], lease_seconds=how.lease_seconds)
     elif lease is not None:
         await store.commit(reader, lease)
         lease = None
-    if not rows:
-        return None
     if how.poll_key is not None:  # this answer can be lost, too
         await store.key(reader, batch_id=batch["batch_id"], poll_key=how.poll_key)
     messages = [from_row(row, replayed=row["replayed"], redelivered=True, cut=how.max_bytes) for row in rows]

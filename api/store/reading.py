@@ -83,7 +83,9 @@ TAKE = f"""
         SELECT $1, batch_id, conv_id, first_id, last_id, cursor_id
           FROM batch, reached WHERE first_id IS NOT NULL
     ), advanced AS (
-        UPDATE conv_members c SET last_read_id = greatest(c.last_read_id, reached.cursor_id)
+        UPDATE conv_members c
+           SET last_read_id = greatest(c.last_read_id, reached.cursor_id),
+               read_id = CASE WHEN reached.first_id IS NULL THEN c.read_id ELSE reached.cursor_id END
           FROM reached
          WHERE c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = reached.conv_id
            AND reached.cursor_id IS NOT NULL AND ($5::text IS NULL OR reached.first_id IS NULL)
@@ -108,6 +110,19 @@ AGAIN = f"""
      ORDER BY m.conv_id, m.id
 """
 
+# What an open batch holds of a room that its reader has left is nobody's to name any more.
+DROP_LEFT_ROOMS = """
+    DELETE FROM batch_rooms k
+     USING conv_members c, batches b
+     WHERE k.realm_id = $1 AND k.batch_id = $3
+       AND b.realm_id = $1 AND b.agent_id = $2 AND b.batch_id = $3 AND b.committed_at IS NULL
+       AND c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = k.conv_id AND c.left_at IS NOT NULL
+"""
+
+DROP = """
+    DELETE FROM batches WHERE realm_id = $1 AND agent_id = $2 AND batch_id = $3 AND committed_at IS NULL
+"""
+
 RENEW = """
     UPDATE batches SET fresh_until = clock_timestamp() + $4 * interval '1 second'
      WHERE realm_id = $1 AND agent_id = $2 AND batch_id = $3
@@ -121,7 +136,8 @@ COMMIT = """
          WHERE realm_id = $1 AND agent_id = $2 AND lease = $3 AND committed_at IS NULL
         RETURNING batch_id
     )
-    UPDATE conv_members c SET last_read_id = greatest(c.last_read_id, k.cursor_id)
+    UPDATE conv_members c
+       SET last_read_id = greatest(c.last_read_id, k.cursor_id), read_id = greatest(c.read_id, k.cursor_id)
       FROM batch_rooms k JOIN batch USING (batch_id)
      WHERE k.realm_id = $1 AND c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = k.conv_id
 """
@@ -129,7 +145,9 @@ COMMIT = """
 KNOWN_LEASE = "SELECT FROM batches WHERE realm_id = $1 AND agent_id = $2 AND lease = $3"
 
 ADVANCE = f"""
-    UPDATE conv_members c SET last_read_id = greatest(c.last_read_id, least(wanted.id, newest.id))
+    UPDATE conv_members c
+       SET last_read_id = greatest(c.last_read_id, least(wanted.id, newest.id)),
+           read_id = greatest(c.read_id, least(wanted.id, newest.id))
       FROM conversations v, unnest($3::text[], $4::bigint[]) AS wanted (room, id),
            LATERAL (SELECT coalesce(max(x.id), 0) AS id FROM conv_messages x
                      WHERE x.realm_id = v.realm_id AND x.conv_id = v.conv_id) newest
@@ -197,6 +215,16 @@ async def take(
 async def again(reader: Reader, batch_id: int) -> list[Any]:
     """A batch's messages once more, without what has expired or is no longer the reader's to see."""
     return await reader.rows(AGAIN, batch_id)
+
+
+async def drop_left_rooms(reader: Reader, batch_id: int) -> None:
+    """Take rooms that the reader has left out of an open batch; their cursors stay where they are."""
+    await reader.rows(DROP_LEFT_ROOMS, batch_id)
+
+
+async def drop(reader: Reader, batch_id: int) -> None:
+    """Forget an open batch: nothing of it was taken, no cursor moves."""
+    await reader.rows(DROP, batch_id)
 
 
 async def renew(reader: Reader, *, batch_id: int, lease_seconds: int) -> None:

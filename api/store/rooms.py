@@ -15,8 +15,8 @@ from api.store.tables import conv_members, conversations
 
 ROOM = "SELECT conv_id, title FROM conversations WHERE realm_id = $1 AND name = $2"
 
-# The cursor opens before the newest `backfill` messages that this reader would hear, or where it stood when
-# the reader left, whichever is later: what was read is never shown again.
+# The cursor opens before the newest `backfill` messages that this reader would hear, or behind what this one
+# has read, whichever is later: that is never shown again, while what an earlier joining passed may be.
 JOIN = f"""
     WITH r AS (SELECT * FROM agents WHERE realm_id = :realm_id AND agent_id = :agent_id),
     newest AS (SELECT coalesce(max(id), 0) AS id FROM conv_messages
@@ -29,7 +29,7 @@ JOIN = f"""
     SELECT :realm_id, :agent_id, :conv_id, coalesce(oldest.id - 1, newest.id), newest.id FROM oldest, newest
         ON CONFLICT (realm_id, agent_id, conv_id) DO UPDATE
        SET left_at = NULL, joined_at = clock_timestamp(), replay_until_id = excluded.replay_until_id,
-           last_read_id = greatest(conv_members.last_read_id, excluded.last_read_id)
+           last_read_id = greatest(conv_members.read_id, excluded.last_read_id)
      WHERE conv_members.left_at IS NOT NULL
 """
 

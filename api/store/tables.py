@@ -185,7 +185,9 @@ conv_members = sa.Table(
     _realm(),
     sa.Column("agent_id", sa.BigInteger, primary_key=True),
     sa.Column("conv_id", sa.BigInteger, primary_key=True),
-    sa.Column("last_read_id", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("last_read_id", sa.BigInteger, nullable=False, server_default="0"),  # the cursor
+    # How far the cursor was moved by reading, not by joining.
+    sa.Column("read_id", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("replay_until_id", sa.BigInteger, nullable=False, server_default="0"),
     _moment("joined_at", nullable=False),
     _moment("left_at"),  # the row stays, so that joining again shows nothing twice

@@ -134,6 +134,7 @@ STATEMENTS = (
         agent_id BIGINT NOT NULL,
         conv_id BIGINT NOT NULL,
         last_read_id BIGINT DEFAULT '0' NOT NULL,
+        read_id BIGINT DEFAULT '0' NOT NULL,
         replay_until_id BIGINT DEFAULT '0' NOT NULL,
         joined_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
         left_at TIMESTAMP WITH TIME ZONE,

@@ -300,3 +300,40 @@ async def test_a_key_whose_batch_is_no_longer_readable_leads_to_the_open_batch(
     again = await poll(reader, poll_key="k1", ack="lease")
     assert (flat(again), again["lease"]) == ([("two", True)], leased["lease"])
     assert flat(await poll(reader, poll_key="k1")) == [("two", True)]
+
+
+async def test_a_leased_batch_of_a_room_that_was_left_is_not_taken(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    for n in range(3):
+        await said(speaker, "api", f"m{n}")
+    lease = (await poll(reader, ack="lease"))["lease"]
+    await reader.post("/v1/rooms/api/leave")
+    assert flat(await poll(reader, ack="lease")) == []
+    assert flat(await poll(reader)) == []
+    await reader.post("/v1/rooms/api/join", {"backfill": "all"})
+    assert await unread(reader) == 3
+    assert (await reader.post("/v1/ack", {"lease": lease})).status == 404
+    assert [body for body, _ in flat(await poll(reader))] == ["m0", "m1", "m2"]
+
+
+async def test_an_auto_poll_commits_of_an_open_batch_only_what_it_hands_over(
+    pair: tuple[Party, Party],
+) -> None:
+    speaker, reader = pair
+    for party in (speaker, reader):
+        await party.post("/v1/rooms", {"name": "left"})
+    await said(speaker, "api", "stays")
+    await said(speaker, "left", "comes back")
+    assert len(flat(await poll(reader, ack="lease"))) == 2
+    await reader.post("/v1/rooms/left/leave")
+    assert flat(await poll(reader)) == [("stays", True)]
+    await reader.post("/v1/rooms/left/join", {"backfill": "all"})
+    assert [body for body, _ in flat(await poll(reader))] == ["comes back"]
+
+
+async def test_a_cursor_cannot_be_moved_ahead_of_an_empty_room(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    await reader.post("/v1/ack", {"rooms": {"api": 2**62, "@everyone": 2**62}})
+    await said(speaker, "api", "heard")
+    assert (await speaker.post("/v1/messages", {"to": "everyone", "body": "heard, too"})).status == 201
+    assert sorted(body for body, _ in flat(await poll(reader))) == ["heard", "heard, too"]

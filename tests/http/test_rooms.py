@@ -185,3 +185,15 @@ async def test_history_pages_back_to_the_beginning_and_moves_nothing(record: Run
     thread = (await reader.get("/v1/rooms/api/messages?thread_id=odd")).body["messages"]
     assert [message["body"] for message in thread] == ["1", "3", "5"]
     assert len(await bodies(reader)) == 7
+
+
+async def test_what_an_earlier_joining_passed_can_still_be_backfilled(record: Running) -> None:
+    box, other = await record.box("work3"), await record.box("devmac")
+    speaker, reader = await record.session(box), await record.session(other)
+    await speaker.post("/v1/rooms", {"name": "api"})
+    for n in range(5):
+        await said(speaker, "api", f"m{n}")
+    for backfill, unread in (("none", 0), (2, 2), ("all", 5), (1, 1)):
+        joined = await reader.post("/v1/rooms/api/join", {"backfill": backfill})
+        assert joined.body["unread"] == unread, backfill
+        await reader.post("/v1/rooms/api/leave")

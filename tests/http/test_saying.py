@@ -172,6 +172,19 @@ async def test_what_is_said_to_one_member_reaches_that_member_alone(record: Runn
 
 
 @pytest.mark.parametrize(
+    "to", ["agent://main/reach", "agent://main/work3-agent-reach#1", "agent://main/everyone"]
+)
+async def test_in_a_room_an_address_may_name_the_realm_too(record: Running, to: str) -> None:
+    box = await record.box("work3")
+    one, two = await record.session(box), await record.session(box, "reach")
+    for party in (one, two):
+        await party.post("/v1/rooms", {"name": "api"})
+    reply = await one.post("/v1/rooms/api/messages", {"body": "psst", "to": to})
+    assert [each["agent"] for each in reply.body["receipt"]["accepted"]] == ["work3-agent-reach#1"]
+    assert await bodies(two) == ["psst"]
+
+
+@pytest.mark.parametrize(
     ("to", "heard"),
     [
         ("devmac-agent-front#1", {"front"}),

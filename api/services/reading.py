@@ -174,7 +174,10 @@ class Reading:
             )
             left = await _left(reader) if rows and rows[0]["more"] else {}
             cut = how.max_bytes
-            messages = [from_row(row, replayed=row["replayed"], cut=cut) for row in rows]
+            messages = [
+                from_row(row, replayed=row["replayed"], redelivered=row["redelivered"], cut=cut)
+                for row in rows
+            ]
             return _polled(caller, messages, lease=lease if rows else None, left=left, newest_id=newest_id)
 
 

@@ -46,7 +46,8 @@ TAKE = f"""
     WITH r AS MATERIALIZED (
         SELECT * FROM agents WHERE realm_id = $1 AND agent_id = $2
     ), moved AS MATERIALIZED (
-        SELECT c.realm_id, c.conv_id, c.last_read_id, c.replay_until_id, newest.id AS newest_id
+        SELECT c.realm_id, c.conv_id, c.last_read_id, c.replay_until_id, c.handed_id,
+               newest.id AS newest_id
           FROM conv_members c CROSS JOIN {_NEWEST}
          WHERE c.realm_id = $1 AND c.agent_id = $2 AND {MEMBER} AND newest.id > c.last_read_id
            AND ($8::text[] IS NULL OR EXISTS (
@@ -66,7 +67,7 @@ TAKE = f"""
     ), taken AS MATERIALIZED (
         SELECT conv_id, id FROM queued WHERE place <= $3 AND (bytes <= $4 OR place = 1)
     ), reached AS MATERIALIZED (
-        SELECT moved.conv_id, t.first_id, t.last_id, moved.replay_until_id,
+        SELECT moved.conv_id, t.first_id, t.last_id, moved.replay_until_id, moved.handed_id,
                CASE WHEN t.taken = u.unread THEN moved.newest_id ELSE t.last_id END AS cursor_id
           FROM moved
           CROSS JOIN LATERAL (SELECT count(*) AS unread FROM unread WHERE unread.conv_id = moved.conv_id) u
@@ -91,6 +92,7 @@ TAKE = f"""
            AND reached.cursor_id IS NOT NULL AND ($5::text IS NULL OR reached.first_id IS NULL)
     )
     SELECT {MESSAGE}, (m.id <= reached.replay_until_id) AS replayed,
+           (m.id <= reached.handed_id) AS redelivered,
            (SELECT count(*) FROM unread) > (SELECT count(*) FROM taken) AS more
       FROM taken
       JOIN conv_messages m ON m.realm_id = $1 AND m.id = taken.id
@@ -110,13 +112,19 @@ AGAIN = f"""
      ORDER BY m.conv_id, m.id
 """
 
-# What an open batch holds of a room that its reader has left is nobody's to name any more.
+# What an open batch holds of a room that its reader has left is nobody's to name any more. The cursor stays,
+# and what comes again after joining again is marked.
 DROP_LEFT_ROOMS = """
-    DELETE FROM batch_rooms k
-     USING conv_members c, batches b
-     WHERE k.realm_id = $1 AND k.batch_id = $3
-       AND b.realm_id = $1 AND b.agent_id = $2 AND b.batch_id = $3 AND b.committed_at IS NULL
-       AND c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = k.conv_id AND c.left_at IS NOT NULL
+    WITH dropped AS (
+        DELETE FROM batch_rooms k
+         USING conv_members c, batches b
+         WHERE k.realm_id = $1 AND k.batch_id = $3
+           AND b.realm_id = $1 AND b.agent_id = $2 AND b.batch_id = $3 AND b.committed_at IS NULL
+           AND c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = k.conv_id AND c.left_at IS NOT NULL
+        RETURNING k.conv_id, k.last_id
+    )
+    UPDATE conv_members c SET handed_id = greatest(c.handed_id, dropped.last_id)
+      FROM dropped WHERE c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = dropped.conv_id
 """
 
 DROP = """
@@ -218,7 +226,7 @@ async def again(reader: Reader, batch_id: int) -> list[Any]:
 
 
 async def drop_left_rooms(reader: Reader, batch_id: int) -> None:
-    """Take rooms that the reader has left out of an open batch; their cursors stay where they are."""
+    """Take rooms that the reader has left out of an open batch."""
     await reader.rows(DROP_LEFT_ROOMS, batch_id)
 
 

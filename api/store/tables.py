@@ -188,6 +188,8 @@ conv_members = sa.Table(
     sa.Column("last_read_id", sa.BigInteger, nullable=False, server_default="0"),  # the cursor
     # How far the cursor was moved by reading, not by joining.
     sa.Column("read_id", sa.BigInteger, nullable=False, server_default="0"),
+    # How far batches went that were handed over and dropped: what comes again of them is marked.
+    sa.Column("handed_id", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("replay_until_id", sa.BigInteger, nullable=False, server_default="0"),
     _moment("joined_at", nullable=False),
     _moment("left_at"),  # the row stays, so that joining again shows nothing twice
@@ -254,12 +256,13 @@ batches = sa.Table(
     _realm(),
     _id("batch_id"),
     sa.Column("agent_id", sa.BigInteger, nullable=False),
-    sa.Column("lease", sa.Text, unique=True),
+    sa.Column("lease", sa.Text),
     sa.Column("poll_key", sa.Text),
     _moment("handed_at", nullable=False),
     _moment("fresh_until"),  # while it is, an open batch does not count as unread
     _moment("committed_at"),
     _agent("agent_id"),
+    sa.UniqueConstraint("realm_id", "lease"),
     # A reader has one open batch at a time.
     sa.Index(
         "batches_open_key",

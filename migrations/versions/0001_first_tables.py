@@ -119,7 +119,7 @@ STATEMENTS = (
         CONSTRAINT batches_pkey PRIMARY KEY (realm_id, batch_id),
         CONSTRAINT batches_realm_id_agent_id_fkey FOREIGN KEY(realm_id, agent_id) REFERENCES agents (realm_id, agent_id),
         CONSTRAINT batches_realm_id_fkey FOREIGN KEY(realm_id) REFERENCES realms (realm_id) ON DELETE CASCADE,
-        CONSTRAINT batches_lease_key UNIQUE (lease)
+        CONSTRAINT batches_realm_id_lease_key UNIQUE (realm_id, lease)
     )
     """,
     """
@@ -135,6 +135,7 @@ STATEMENTS = (
         conv_id BIGINT NOT NULL,
         last_read_id BIGINT DEFAULT '0' NOT NULL,
         read_id BIGINT DEFAULT '0' NOT NULL,
+        handed_id BIGINT DEFAULT '0' NOT NULL,
         replay_until_id BIGINT DEFAULT '0' NOT NULL,
         joined_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
         left_at TIMESTAMP WITH TIME ZONE,

@@ -39,6 +39,8 @@ class Place:
     member: bool
     read_to: int
     replay_to: int
+    read: int = 0
+    handed: int = 0
 
 
 @dataclass(eq=False)
@@ -113,7 +115,8 @@ class Truth:
         assert isinstance(count, int)
         shown = heard[len(heard) - min(count, len(heard)) :]
         read_to = shown[0] - 1 if shown else newest
-        places[room] = Place(True, max(read_to, place.read_to if place else 0), newest)
+        read, handed = (place.read, place.handed) if place else (0, 0)
+        places[room] = Place(True, max(read_to, read), newest, read, handed)
 
     def leave(self, agent: Agent, room: str) -> None:
         """Be a member no longer."""
@@ -177,11 +180,26 @@ class Truth:
         for message in batch.messages:
             self.passed(agent, message.room, message.id)
 
+    def drop_left_rooms(self, agent: Agent, batch: Batch) -> None:
+        """What an open batch holds of rooms that were left is handed over no more; it comes again, marked."""
+        for message in batch.messages if batch.open else ():
+            place = self.readers[agent].places[message.room]
+            if not place.member:
+                place.handed = max(place.handed, message.id)
+        if batch.open:
+            batch.messages = [each for each in batch.messages if self.member(agent, each.room)]
+
+    def drop(self, agent: Agent, batch: Batch) -> None:
+        """An open batch of which nothing is left was never taken."""
+        if batch in self.readers[agent].batches and batch.open:
+            self.readers[agent].batches.remove(batch)
+
     def passed(self, agent: Agent, room: str, message_id: int) -> None:
         """Move a cursor; never back, never past the end."""
         place = self.readers[agent].places[room]
         newest = max((message.id for message in self.in_room(room)), default=0)
         place.read_to = max(place.read_to, min(message_id, newest))
+        place.read = max(place.read, min(message_id, newest))
 
     def taken(self, agent: Agent) -> set[int]:
         """What this agent's committed batches held."""

@@ -15,6 +15,7 @@ from api.services.identity import Identity
 from api.services.limits import Rate
 from api.services.record import Record
 from api.services.tokens import hash_of
+from api.settings import read_secret
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
@@ -91,10 +92,10 @@ class Auth:
         if self._admin_token_file is None:
             return None
         try:
-            token = self._admin_token_file.read_bytes().strip()
-        except OSError:
+            token = read_secret(self._admin_token_file)
+        except (OSError, UnicodeDecodeError):
             return None
-        return hash_of(token) if token else None
+        return hash_of(token.encode()) if token else None
 
 
 def _bearer(value: bytes) -> bytes | None:

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import errno
+import stat
 from pathlib import Path
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+SECRET_BYTES = 4096
+
+
+def read_secret(path: Path) -> str:
+    """The secret in a file, without the newline at its end.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file of `SECRET_BYTES` at most.
+        UnicodeDecodeError: it is no text.
+    """
+    if stat.S_ISREG(path.stat().st_mode):
+        with path.open(encoding="utf-8") as file:
+            text = file.read(SECRET_BYTES + 1)
+        if len(text) <= SECRET_BYTES:
+            return text.strip()
+    raise OSError(errno.EINVAL, f"a secret lies in a regular file of at most {SECRET_BYTES} bytes", str(path))
 
 
 class Settings(BaseSettings):
@@ -54,5 +73,5 @@ class Settings(BaseSettings):
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         if self.database_url_file is not None:
-            return self.database_url_file.read_text(encoding="utf-8").strip()
+            return read_secret(self.database_url_file)
         raise ValueError("READYROOM_DATABASE_URL (or READYROOM_DATABASE_URL_FILE) is not set")

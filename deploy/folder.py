@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 OPERATOR_PREFIX = "rra_"
 
@@ -21,6 +22,13 @@ class FolderTaken(Exception):
             f"Another `readyroom up` (process {holder}) holds {folder}. Stop it first, or start this one "
             "with another --data-dir and another --port."
         )
+
+
+def open_lock(path: Path) -> TextIO:
+    """A file to lock and to write into who holds it; private, also when an earlier version made it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "a+", encoding="utf-8")
 
 
 class DataFolder:
@@ -48,7 +56,7 @@ class DataFolder:
         Raises:
             FolderTaken: somebody else holds it.
         """
-        with (self.path / "lock").open("a+", encoding="utf-8") as lock:
+        with open_lock(self.path / "lock") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

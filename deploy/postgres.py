@@ -18,8 +18,9 @@ from typing import IO, Self
 
 from deploy import cluster
 from deploy.account import borrowed
+from deploy.folder import open_lock
 from deploy.logfile import open_log
-from deploy.places import Places, settle
+from deploy.places import Places, own_folder, settle
 from deploy.programs import PostgresFailed, Programs, find
 
 DATABASE = "readyroom"
@@ -113,13 +114,14 @@ class Postgres:
         account = borrowed()
         self._programs = find(account)
         self._places = settle(self.data_dir, account)
-        lock = (self.places.home / "lock").open("a")
+        lock = open_lock(self.places.home / "lock")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.close()
             raise PostgresFailed(f"Another process runs the PostgreSQL of {self.data_dir}.") from None
         self._lock = lock
+        own_folder(self._places.run, account)
         cluster.end_leftover(self.places.cluster)
         if not self.places.cluster.exists():
             cluster.make(self.places, self.programs)
@@ -132,6 +134,8 @@ class Postgres:
             "unix_socket_permissions": "0700",
             # A desktop's login manager removes the shared memory objects of a user who logs out.
             "dynamic_shared_memory_type": "mmap",
+            # DETAIL would show a refused row, and with it a message's body.
+            "log_error_verbosity": "terse",
             "timezone": "UTC",
             "log_timezone": "UTC",
             **self._settings,
@@ -187,6 +191,7 @@ class Postgres:
                     self._process.wait(patience)
                     break
         if self._lock is not None:
+            self.places.tidy()
             self._lock.close()
             self._lock = None
 

@@ -9,9 +9,16 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+import structlog
 import uvicorn
 
+from deploy.connections import HEAD_SECONDS, REQUEST_SECONDS, Connection, end_overdue, raise_file_limit
+
 DRAIN_SECONDS = 3
+TICKS_A_LOOK = 10
+"""uvicorn ticks ten times a second."""
+
+log = structlog.get_logger()
 
 
 class RecordFailed(Exception):
@@ -19,13 +26,23 @@ class RecordFailed(Exception):
 
 
 class Server(uvicorn.Server):
-    """Serves one ASGI application on a socket that listens already."""
+    """Serves one ASGI application on a socket that listens already.
 
-    def __init__(self, app: Any, listener: socket.socket) -> None:
+    A request's head must be there within `head_seconds`, all of it within `request_seconds`.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        listener: socket.socket,
+        *,
+        head_seconds: float = HEAD_SECONDS,
+        request_seconds: float = REQUEST_SECONDS,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=Connection,
                 ws="wsproto",
                 ws_max_size=1024 * 1024,  # before the nerve's own, smaller bound
                 lifespan="on",
@@ -36,6 +53,8 @@ class Server(uvicorn.Server):
             )
         )
         self._listener = listener
+        self._head_seconds = head_seconds
+        self._request_seconds = request_seconds
         self._up = asyncio.Event()
 
     async def run_until_stopped(self) -> None:
@@ -57,6 +76,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then spare the collector what lives as long as the process."""
+        raise_file_limit()
         try:
             await super().startup(sockets)
         except SystemExit:
@@ -65,6 +85,18 @@ class Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(20_000, 50, 1_000)
         self._up.set()
+
+    async def on_tick(self, counter: int) -> bool:
+        """End the connections whose request does not arrive, in one go."""
+        if counter % TICKS_A_LOOK == 0:
+            ended = end_overdue(
+                self.server_state.connections,
+                head_seconds=self._head_seconds,
+                request_seconds=self._request_seconds,
+            )
+            if ended:
+                log.warning("half_open_connections_ended", count=ended)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let requests end, then the application; in a hurry it still has a second to close what is open."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
+import stat
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +16,17 @@ from urllib.parse import urlsplit
 import platformdirs
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+TOKEN_FILE_BYTES = 4096
+IN_CLEAR = [
+    ipaddress.ip_network(network)
+    for network in (
+        *("127.0.0.0/8", "::1/128", "0.0.0.0/32", "::/128"),
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"),
+        *("fc00::/7", "fe80::/10"),
+    )
+]
+"""Addresses of this machine and of private networks, where http is as good as https."""
 
 _UNEXPANDED = re.compile(r"\s*\$\{[^}]*\}?\s*")
 
@@ -97,7 +110,7 @@ class Settings(BaseSettings):
         url = self.url.rstrip("/") if self.url else known[0][0] if known else None
         if url is None:
             raise SettingsError(f"No record is known here. {CONNECT}")
-        _check_url(url)
+        check_url(url)
         matching = [(path, source) for at, path, source in known if at == url]
         source = "READYROOM_URL" if self.url else matching[0][1]
         if self.token:
@@ -105,7 +118,7 @@ class Settings(BaseSettings):
         token_file = self.token_file or (matching[0][0] if matching else None)
         if token_file is None:
             raise SettingsError(f"There is no token for {url}. {CONNECT}")
-        return Access(url, _read_token(token_file.expanduser()), source)
+        return Access(url, read_token(token_file.expanduser()), source)
 
     def operator_access(self) -> Access:
         """The record to administer, and the operator's token: READYROOM_ADMIN_TOKEN_FILE, or `up`'s own.
@@ -116,7 +129,7 @@ class Settings(BaseSettings):
         url = self.url.rstrip("/") if self.url else next((at for at, _, _ in self._known()), None)
         if url is None:
             raise SettingsError(f"No record is known here. {CONNECT}")
-        _check_url(url)
+        check_url(url)
         own = any(at == url for at, path, _ in self._known() if path.parent == self.up_dir)
         token_file = self.admin_token_file or (self.up_dir / "admin.token" if own else None)
         if token_file is None:
@@ -124,7 +137,7 @@ class Settings(BaseSettings):
                 f"The operator's token for {url} is not known here. Set READYROOM_ADMIN_TOKEN_FILE to the "
                 "file that holds it (admin.token in the record's data folder)."
             )
-        return Access(url, _read_token(token_file.expanduser()), str(token_file))
+        return Access(url, read_token(token_file.expanduser()), str(token_file))
 
     @property
     def config_file(self) -> Path:
@@ -169,11 +182,25 @@ def _read(path: Path) -> str | None:
         raise SettingsError(f"{path} cannot be read ({error}).") from None
 
 
-def _read_token(path: Path) -> SecretStr:
-    text = _read(path)
-    if text is None:
-        raise SettingsError(f"The token file {path} is not there. {CONNECT}")
-    return _check_token(text.strip(), str(path))
+def read_token(path: Path) -> SecretStr:
+    """The token in a file.
+
+    Raises:
+        SettingsError: it is not there, no regular file of `TOKEN_FILE_BYTES` at most, or holds no token.
+    """
+    try:
+        if stat.S_ISREG(path.stat().st_mode):
+            with path.open(encoding="utf-8") as file:
+                text = file.read(TOKEN_FILE_BYTES + 1)
+            if len(text) <= TOKEN_FILE_BYTES:
+                return _check_token(text.strip(), str(path))
+    except FileNotFoundError:
+        raise SettingsError(f"The token file {path} is not there. {CONNECT}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read ({error}).") from None
+    raise SettingsError(
+        f"{path} is no token file: a regular file of at most {TOKEN_FILE_BYTES} bytes is expected."
+    )
 
 
 def _check_token(token: str, source: str) -> SecretStr:
@@ -182,9 +209,33 @@ def _check_token(token: str, source: str) -> SecretStr:
     return SecretStr(token)
 
 
-def _check_url(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+def check_url(url: str) -> None:
+    """See that tokens may be sent to this URL.
+
+    Raises:
+        SettingsError: it is no URL of a record, or would carry them in clear to a public address.
+    """
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or parts.query or parts.fragment:
         raise SettingsError(f"{url!r} is no URL of a record: it looks like https://readyroom.example:7666.")
     if parts.username or parts.password:
         raise SettingsError("The record's URL must hold no user name or password: tokens go into a file.")
+    if parts.scheme == "http" and not _may_be_in_clear(parts.hostname or ""):
+        raise SettingsError(
+            f"{url} would carry the token in clear to a public address. Use https://, an SSH tunnel, or an "
+            "address of a private network."
+        )
+
+
+def _may_be_in_clear(host: str) -> bool:
+    """True for names, too: what they lead to is for their owner to know."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    address = getattr(address, "ipv4_mapped", None) or address
+    return any(address in network for network in IN_CLEAR)

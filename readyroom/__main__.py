@@ -5,6 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 
+from readyroom.streams import let_go_of_output, mend
+
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+NEVER_FAILS = "hook"
+"""A failure of this command would stop an agent's work."""
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("readyroom.up", "Run everything on this machine: PostgreSQL, record, nerve, console, notifier."),
     "serve": ("readyroom.serve", "Run the record alone (PostgreSQL is elsewhere)."),
@@ -37,19 +43,44 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 def main() -> None:
-    """Run one command; the exit status is 0, 1 (failed) or 2 (wrong usage)."""
+    """Run one command; the exit status is 0, 1 (failed), 2 (wrong usage) or 130 (Ctrl-C)."""
     argv = sys.argv[1:]
+    try:
+        sys.exit(run(argv) if argv[:1] == [NEVER_FAILS] else run_and_show(argv))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def run_and_show(argv: list[str]) -> int:
+    """Run one command and see that what it printed has left the process."""
+    mend()
+    if sys.stdout is None:
+        sys.stderr.write("readyroom: standard output is closed. Send it to a file, or to /dev/null.\n")
+        return FAILED
+    try:
+        status = run(argv)
+        sys.stdout.flush()
+    except OSError as error:
+        let_go_of_output()
+        sys.stderr.write(f"readyroom: standard output: {(error.strerror or str(error)).lower()}.\n")
+        return FAILED
+    return status
+
+
+def run(argv: list[str]) -> int:
+    """Run one command and return its exit status."""
     if argv[:1] in ([], ["help"], ["-h"], ["--help"]):
         print_help()
-        sys.exit(0 if argv else 2)
+        return 0 if argv else WRONG_USAGE
     if argv[0] in ("--version", "version"):
         sys.stdout.write(f"readyroom {version()}\n")
-        sys.exit(0)
+        return 0
     known = COMMANDS.get(argv[0])
     if known is None:
         sys.stderr.write(f"readyroom: there is no command {argv[0]!r}. `readyroom --help` lists them.\n")
-        sys.exit(2)
-    sys.exit(importlib.import_module(known[0]).main(argv))
+        return WRONG_USAGE
+    status: int = importlib.import_module(known[0]).main(argv)
+    return status
 
 
 def version() -> str:

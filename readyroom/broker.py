@@ -16,6 +16,7 @@ from broker_bridge.broker import EmbeddedBroker
 from deploy.listening import CannotListen, listen, url_of
 from deploy.server import RecordFailed, Server
 from deploy.signals import StopAsked, StopButton, raising_stop
+from notifier.settings import SettingsError, check_url, read_token
 from readyroom.entrance import enter
 from readyroom.service import fail, log_to
 
@@ -41,9 +42,11 @@ def broker(
 
     Give the record this broker's address in READYROOM_NERVE_URL, and the same READYROOM_NERVE_TOKEN_FILE.
     """
-    if not record.startswith(("http://", "https://")):
-        fail(f"{record!r} is no address of a record. It looks like http://127.0.0.1:7666.", status=2)
-    token = nerve_token_file.read_text(encoding="utf-8").strip() if nerve_token_file else None
+    try:
+        check_url(record)
+    except SettingsError as error:
+        fail(str(error), status=2)
+    token = read_token(nerve_token_file).get_secret_value() if nerve_token_file else None
     log_to(sys.stderr)
     try:
         with raising_stop(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

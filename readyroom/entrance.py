@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from notifier.record import RecordError
 from notifier.settings import SettingsError
 from readyroom.screen import inert
+from readyroom.streams import let_go_of_output
 
 
 class WrongUsageError(Exception):
@@ -36,17 +36,11 @@ def enter(app: typer.Typer, argv: list[str], *, name: str = "readyroom") -> int:
         _tell("usage", str(error), as_json="--json" in argv)
         return 2
     except OSError as error:
-        _let_go_of_output()
-        where = error.filename or "standard output"
-        _tell("output", f"{where}: {os.strerror(error.errno or 0).lower()}.", as_json="--json" in argv)
+        let_go_of_output()
+        where, what = error.filename or "standard output", error.strerror or str(error)
+        _tell("output", f"{where}: {what.lower()}.", as_json="--json" in argv)
         return 1
     return 0
-
-
-def _let_go_of_output() -> None:
-    """What could not be written is not tried again when the process ends."""
-    if (out := sys.__stdout__) is not None and out is sys.stdout:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
 
 
 def _tell(code: str, detail: str, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +18,24 @@ POLL_BYTES = 32 * 1024
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-Room = Annotated[str, typer.Argument(help="The room's name.", show_default=False)]
+ROOM_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?")
+
+
+def room_name(given: str) -> str:
+    """A room's name, seen to be one before it becomes part of a URL.
+
+    Raises:
+        WrongUsageError: it breaks the grammar.
+    """
+    if not ROOM_NAME.fullmatch(given):
+        raise WrongUsageError(
+            f"{given!r} is no name of a room: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning and ending "
+            "with a letter or digit."
+        )
+    return given
+
+
+Room = Annotated[str, typer.Argument(help="The room's name.", show_default=False, callback=room_name)]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one document.")]
 Backfill = Annotated[
     str | None,

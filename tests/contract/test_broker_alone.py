@@ -93,4 +93,4 @@ def test_a_record_that_is_no_address_is_told_so() -> None:
     command = [sys.executable, "-m", "readyroom", "broker", "--record", "nonsense"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert "It looks like http://127.0.0.1:7666" in done.stderr
+    assert "is no URL of a record" in done.stderr

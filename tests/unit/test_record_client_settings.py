@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from notifier.settings import Settings, SettingsError
+from notifier.settings import TOKEN_FILE_BYTES, Settings, SettingsError
 
 UP = "http://127.0.0.1:7666"
 
@@ -169,3 +170,59 @@ def test_secrets_do_not_show_in_a_representation(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("READYROOM_TOKEN", "env-secret")
     settings = Settings.load()
     assert "env-secret" not in repr(settings) + repr(settings.access())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://record:port", "http://record:99999", "http://record:0"]
+)
+def test_a_url_that_cannot_be_taken_apart_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", url)
+    monkeypatch.setenv("READYROOM_TOKEN", "secret")
+    with pytest.raises(SettingsError, match="is no URL of a record"):
+        access()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://203.0.113.1:80", "http://8.8.8.8", "http://[2606:4700::1]:7666", "http://[::ffff:8.8.8.8]"],
+)
+def test_a_token_does_not_go_in_clear_to_a_public_address(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", url)
+    monkeypatch.setenv("READYROOM_TOKEN", "secret")
+    with pytest.raises(SettingsError, match="in clear to a public address"):
+        access()
+    monkeypatch.setenv("READYROOM_ADMIN_TOKEN_FILE", "/dev/null")
+    with pytest.raises(SettingsError, match="in clear to a public address"):
+        Settings.load().operator_access()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://203.0.113.1", "http://record.example:7666", "http://localhost:7666", "http://127.0.0.5"),
+        *(
+            "http://[::1]:7666",
+            "http://10.1.2.3",
+            "http://172.31.0.1",
+            "http://192.168.1.1",
+            "http://100.64.9.9",
+        ),
+        *("http://[fd00::1]", "http://[::ffff:10.0.0.1]", "http://169.254.1.1"),
+    ],
+)
+def test_a_token_goes_where_it_is_safe_and_to_names(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", url)
+    monkeypatch.setenv("READYROOM_TOKEN", "secret")
+    assert access() == (url, "secret")
+
+
+def test_a_token_file_that_never_ends_is_refused(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READYROOM_URL", UP)
+    os.mkfifo(machine / "pipe")
+    (machine / "long").write_text("x" * (TOKEN_FILE_BYTES + 1))
+    for path in ("/dev/zero", machine, machine / "pipe", machine / "long"):
+        monkeypatch.setenv("READYROOM_TOKEN_FILE", str(path))
+        monkeypatch.setenv("READYROOM_ADMIN_TOKEN_FILE", str(path))
+        for ask in (Settings.load().access, Settings.load().operator_access):
+            with pytest.raises(SettingsError, match="a regular file of at most 4096 bytes"):
+                ask()

@@ -79,3 +79,11 @@ def test_a_long_log_is_turned_over(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new\n"
     assert mode(path) == 0o600
     assert (tmp_path / "record.log.1").stat().st_size == MAX_BYTES + 1
+
+
+def test_the_lock_is_private_also_when_an_earlier_version_made_it(folder: DataFolder) -> None:
+    lock = folder.path / "lock"
+    lock.touch()
+    lock.chmod(0o644)
+    with folder.held():
+        assert mode(lock) == 0o600

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,12 @@ FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 TEMPLATE = "migrated"
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def buffered_output() -> None:
+    """Programs under test buffer what they print, as they do for users, whatever this shell says."""
+    os.environ.pop("PYTHONUNBUFFERED", None)
 
 
 @pytest.fixture(scope="session")

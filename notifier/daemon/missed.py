@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import msgspec
 
 from notifier.control.messages import Hook, read_request
+from notifier.paths import private
 from notifier.sessions import Process
 
 
 def open_folder(runtime: str) -> str:
-    """The folder for it; hooks use it only where it exists."""
+    """The folder for it; a hook that comes first has made it."""
     folder = os.path.join(runtime, "missed")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    private(folder)
     return folder
 
 

@@ -40,12 +40,13 @@ def main(argv: list[str]) -> int:
     signal.setitimer(signal.ITIMER_REAL, BUDGET_SECONDS)
     try:
         if any(word in ("-h", "--help") for word in argv):
-            sys.stdout.write(USAGE)
+            _print(USAGE)
         elif (wanted := _wanted(argv)) is not None:
             _run(*wanted, os.environ)
     except Exception:  # noqa: S110 - silence is what a hook promises
         pass
     finally:
+        _let_go_of_output()
         signal.setitimer(signal.ITIMER_REAL, 0)
     return 0
 
@@ -91,5 +92,18 @@ def _mode(program: Program, told: Told, environ: Mapping[str, str]) -> Mode:
 
 
 def _print(text: str) -> None:
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def _let_go_of_output() -> None:
+    """The interpreter tries at its end what could not be written, and would fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -6,6 +6,7 @@ import json
 import os
 
 from notifier.control.client import Control
+from notifier.paths import private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,8 +60,10 @@ def _end_turn(
 def _leave_word(missed: str, request: dict[str, Any]) -> None:
     """Keep the newest event of each process for the notifier's next start."""
     process = request.get("process")
-    if process is None or not os.path.isdir(missed):
+    if process is None:
         return
+    private(os.path.dirname(missed))
+    private(missed)
     path = os.path.join(missed, f"{process['pid']}-{process['started']}.json")
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as file:

@@ -214,6 +214,20 @@ def test_a_text_that_nobody_reads_is_not_confirmed(folder: Path) -> None:
     assert [told["event"] for told in heard] == ["ending", "stop"]
 
 
+@pytest.mark.parametrize("arguments", ["--help", "--for emacs stop"])
+@pytest.mark.parametrize("outputs", ["1>&3 2>&3", "1>&- 2>&-", "1>/dev/full 2>/dev/full"])
+def test_what_nobody_can_read_harms_nobody(folder: Path, arguments: str, outputs: str) -> None:
+    if "/dev/full" in outputs and not os.path.exists("/dev/full"):
+        pytest.skip("NOT RUN: this system has no /dev/full")
+    reading, writing = os.pipe()
+    os.close(reading)
+    line = f"exec 3>&{writing}; exec {' '.join(HOOK)} {arguments} {outputs}"
+    env = {**os.environ, "READYROOM_RUNTIME_DIR": str(folder)}
+    done = subprocess.run(["bash", "-c", line], pass_fds=[writing], env=env, timeout=WITHIN)
+    os.close(writing)
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize(
     "arguments", [(), ("stop",), ("stop", "--for", "emacs"), ("stop", "--for"), ("--for", "plain")]
 )
@@ -230,11 +244,19 @@ def test_help_is_shown(folder: Path) -> None:
 
 
 def test_what_was_not_heard_is_left_for_the_next_start(folder: Path) -> None:
-    (folder / "missed").mkdir(mode=0o700)
+    runtime = folder / "run"
     for event in ("prompt", "stop"):
-        assert silent(hook(folder, event, "--for", "plain", READYROOM_AGENT="desk-agent#1"))
-    (left,) = (folder / "missed").iterdir()
+        assert silent(hook(runtime, event, "--for", "plain", READYROOM_AGENT="desk-agent#1"))
+    assert [made.stat().st_mode & 0o777 for made in (runtime, runtime / "missed")] == [0o700, 0o700]
+    (left,) = (runtime / "missed").iterdir()
     assert json.loads(left.read_text())["event"] == "stop"
+
+
+def test_nothing_is_left_where_others_could_read_or_plant_it(folder: Path) -> None:
+    (folder / "run").mkdir()
+    (folder / "run").chmod(0o755)
+    assert silent(hook(folder / "run", "stop", "--for", "plain", READYROOM_AGENT="desk-agent#1"))
+    assert list((folder / "run").iterdir()) == []
 
 
 @pytest.mark.parametrize("program", MODULES)

@@ -57,7 +57,7 @@ def _rounded(figure: Range) -> dict[str, float]:
 def committed(scenario: str) -> dict[str, Any] | None:
     """What the repository's last commit has; None when it has none."""
     done = subprocess.run(
-        ["git", "show", f"HEAD:./{scenario}.json"], cwd=FOLDER, capture_output=True, text=True, check=False
+        ["git", "show", f"HEAD:./{scenario}.json"], cwd=_made(), capture_output=True, text=True, check=False
     )
     if done.returncode:
         return None
@@ -67,8 +67,14 @@ def committed(scenario: str) -> dict[str, Any] | None:
 
 def keep(scenario: str, result: dict[str, Any], plot: bytes | None = None) -> None:
     """Write the files; what was there before is in the history."""
-    FOLDER.mkdir(exist_ok=True)
+    folder = _made()
     text = json.dumps(result, indent=2, ensure_ascii=False)
-    (FOLDER / f"{scenario}.json").write_text(f"{text}\n", encoding="utf-8")
+    (folder / f"{scenario}.json").write_text(f"{text}\n", encoding="utf-8")
     if plot is not None:
-        (FOLDER / f"{scenario}.svg").write_bytes(plot)
+        (folder / f"{scenario}.svg").write_bytes(plot)
+
+
+def _made() -> Path:
+    """The folder; a fresh clone has none."""
+    FOLDER.mkdir(exist_ok=True)
+    return FOLDER

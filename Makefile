@@ -51,6 +51,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, layers, compose, docs
 	$(BIN)/lint-imports
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	$(BIN)/hadolint deploy/Dockerfile
+	$(BIN)/python -m pytest -q tests/docs
 
 fix: $(VENV)/.installed-dev ## format and mend what the linter can
 	$(BIN)/ruff format .

@@ -6,6 +6,7 @@ what it cannot reach lies under `/var/lib/readyroom`, and `postgres.location` in
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -36,13 +37,16 @@ class Places:
         """The cluster proper, PostgreSQL's PGDATA."""
         return self.home / "data"
 
+    def tidy(self) -> None:
+        """Remove the socket's folder if nothing is in it; call it while nobody else may start the server."""
+        with contextlib.suppress(OSError):
+            self.run.rmdir()
+
 
 def settle(data_dir: Path, account: Account | None) -> Places:
-    """Choose the places for `data_dir` and make the folders around them. The choice is stable."""
+    """Choose the places for `data_dir` and make `home`. The choice is stable."""
     home = _home(data_dir.resolve(), account)
-    run = _run_folder(home, account)
-    own_folder(run, account)
-    return Places(home=home, run=run)
+    return Places(home=home, run=_run_folder(home, account))
 
 
 def own_folder(folder: Path, account: Account | None) -> None:

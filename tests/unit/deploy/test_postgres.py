@@ -187,7 +187,19 @@ def test_any_folder_name_will_do(folder: Path, name: str) -> None:
     with Postgres(inner) as server:
         run = server.places.run
         assert ask(server, "SELECT 1") == [(1,)]
-    shutil.rmtree(run)
+    assert not run.exists(), "a socket's folder elsewhere goes away with its server"
+    with Postgres(inner) as server:
+        assert (server.places.run, run.stat().st_mode & 0o777) == (run, 0o700)
+
+
+def test_a_refused_row_is_not_shown_in_the_log(folder: Path) -> None:
+    with Postgres(folder) as server:
+        ask(server, "CREATE TABLE said (body text CONSTRAINT short CHECK (length(body) < 5))")
+        with pytest.raises(asyncpg.CheckViolationError):
+            ask(server, "INSERT INTO said SELECT 'sec' || 'ret'")
+    log = (folder / "postgres.log").read_text()
+    assert 'violates check constraint "short"' in log
+    assert "secret" not in log
 
 
 def test_text_is_utf8_and_time_is_utc(folder: Path) -> None:

@@ -22,7 +22,7 @@ from api.routes import admin, agents, health, identity, invites, lane, messages,
 from api.routes.answered import Answered
 from api.routes.document import complete, describe_answers
 from api.routes.front import Front
-from api.routes.lane import Lane
+from api.routes.lane import Lane, refuse_other_methods
 from api.services.announcing import Announcements
 from api.services.closing import Closing
 from api.services.feed import Feeds
@@ -41,7 +41,7 @@ from api.services.schemas import Schemas
 from api.services.system import SystemVoice
 from api.services.tokens import hash_of
 from api.services.webhooks import Webhooks
-from api.settings import Settings
+from api.settings import Settings, read_secret
 from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.nerve import Admission, Nerve
 from broker_bridge.tyo_mq import TyoMqNerve
@@ -107,6 +107,7 @@ def create_app(settings: Settings) -> ASGIApp:
         max_bytes=LARGEST_REQUEST,
     )
     who.on_gone(quick.end_calls)
+    refuse_other_methods(api.router.routes, quick.operations)
     api.openapi = lambda: _document(api, quick)  # type: ignore[method-assign]
     answered = Answered(quick, operations=quick.operations, metrics=metrics)
     return broker.asgi(answered) if broker else answered
@@ -164,7 +165,7 @@ def _embedded(who: Identity) -> EmbeddedBroker:
 def _elsewhere(settings: Settings) -> TyoMqNerve:
     assert settings.nerve_url is not None
     file = settings.nerve_token_file
-    return TyoMqNerve(settings.nerve_url, file.read_text(encoding="utf-8").strip() if file else "")
+    return TyoMqNerve(settings.nerve_url, read_secret(file) if file else "")
 
 
 def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ...]) -> FastAPI:

@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.auth import Auth
@@ -33,6 +35,9 @@ from api.services.reading import AckIn, Polled, PollIn, Reading, Unread
 Answer = tuple[int, Any]
 
 ROOM_MESSAGES = re.compile(r"/v1/rooms/([^/]+)/messages")
+HISTORY = ("/v1/rooms/{room}/messages", "GET")
+"""The one call on a path of the lane that is not the lane's."""
+
 _AT = re.compile(r" - at `\$\.?([^`]*)`")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _MISSING = re.compile(r"missing required field `([^`]*)`")
@@ -265,6 +270,24 @@ def _bad_request(raw: bytes, error: Exception) -> BadField | BadRequest:
         for field, value in json.loads(raw).items():
             fields.unicode_text(field, json.dumps(value, ensure_ascii=False))
     return BadRequest(f"The body must be one JSON object: {error}")
+
+
+def refuse_other_methods(routes: list[BaseRoute], operations: Iterable[Operation]) -> None:
+    """Behind the lane, answer 405 for methods that its paths do not have; `routes` grows at its end."""
+    methods = [HISTORY, *((operation.path, operation.method) for operation in operations)]
+    for path in {operation.path for operation in operations}:
+        allow = ", ".join(sorted({method for at, method in methods if at == path}))
+        routes.append(Route(path, _Refusal(allow), include_in_schema=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Answers every method; a plain function would answer GET alone."""
+
+    allow: str
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise HTTPException(405, headers={"Allow": self.allow})
 
 
 def describe(document: dict[str, Any], operations: Iterable[Operation]) -> None:

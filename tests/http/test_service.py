@@ -122,3 +122,20 @@ async def test_a_request_is_one_line_without_token_body_or_query(record: Running
     assert all(line["duration_ms"] > 0 for line in answered)
     assert "secret" not in str(lines)
     assert str(session.token) not in str(lines)
+
+
+async def test_other_methods_of_the_quick_calls_are_refused_by_name(record: Running) -> None:
+    session = await record.session(await record.box("work3"))
+    for method, path, allow in (
+        ("DELETE", "/v1/poll", "POST"),
+        ("GET", "/v1/ack", "POST"),
+        ("POST", "/v1/unread", "GET"),
+        ("PUT", "/v1/messages", "GET, POST"),
+        ("DELETE", "/v1/rooms/api/messages", "GET, POST"),
+    ):
+        reply = await session.call(method, path)
+        assert (reply.status, reply.code, reply.headers.get("allow")) == (405, "method_not_allowed", allow), (
+            path
+        )
+        assert reply.headers["x-tyode-agent"] == "work3-agent#1"
+        assert (await record.stranger.call(method, path)).status == 401

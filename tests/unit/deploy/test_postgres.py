@@ -164,6 +164,11 @@ def test_a_half_made_cluster_is_made_anew(folder: Path) -> None:
         assert ask(server, "SELECT 1") == [(1,)]
 
 
+def test_the_lock_is_private(folder: Path) -> None:
+    with Postgres(folder) as server:
+        assert (server.places.home / "lock").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_second_owner_is_refused(folder: Path) -> None:
     with Postgres(folder) as server:
         with pytest.raises(PostgresFailed, match="Another process"):

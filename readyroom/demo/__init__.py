@@ -22,7 +22,7 @@ from readyroom.demo.latency import Leg, latency_table
 from readyroom.demo.mirror import Mirror
 from readyroom.demo.play import command_of, perform
 from readyroom.demo.stage import Stage, build, clean_environment
-from readyroom.demo.windows import PtyWindow, Tmux, Window
+from readyroom.demo.windows import PtyWindow, Tmux, Window, short_folder
 from readyroom.entrance import enter
 
 SWEEP_SECONDS = 60.0
@@ -104,8 +104,8 @@ async def _in_ptys(stage: Stage, console: Console) -> AsyncIterator[tuple[Window
 
 @asynccontextmanager
 async def _in_tmux(stage: Stage, console: Console) -> AsyncIterator[tuple[Window, Window]]:
-    tmux = Tmux(stage.folder / "tmux.sock", env=clean_environment())
     with contextlib.ExitStack() as undo:
+        tmux = Tmux(undo.enter_context(short_folder(stage.folder)) / "tmux.sock", env=clean_environment())
         undo.callback(tmux.close)
         windows = [tmux.open(box.name, command_of(box), own=box.own) for box in stage.boxes]
         viewer = tmux.attach()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +18,8 @@ SIZE = (24, 100)
 
 
 SESSION = "demo"
+FOLDER_PATH_BYTES = 80
+"""The kernels end a socket's path at 104 (macOS) or 108 bytes (Linux)."""
 
 
 class Window(Protocol):
@@ -115,6 +119,16 @@ class Tmux:
             [*self._tmux, *arguments], env=self._env, capture_output=True, text=True, check=True
         )
         return done.stdout.strip()
+
+
+@contextmanager
+def short_folder(folder: Path) -> Iterator[Path]:
+    """A private folder whose path leaves room for a socket's name: `folder`, or one that goes away again."""
+    if len(os.fsencode(folder)) <= FOLDER_PATH_BYTES:
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="readyroom-", dir="/tmp") as short:
+            yield Path(short)
 
 
 class TmuxPane:

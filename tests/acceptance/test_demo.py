@@ -115,7 +115,10 @@ def test_without_the_nerve_the_re_check_finds_it(traces: Traces) -> None:
 @pytest.mark.skipif(
     shutil.which("tmux") is None, reason="tmux is not installed: its half of the demo is untested"
 )
-def test_on_a_terminal_it_shows_two_panes_and_then_the_table(traces: Traces) -> None:
+@pytest.mark.parametrize("deeper", ["", "long" * 20], ids=["usual", "long"])
+def test_on_a_terminal_it_shows_two_panes_and_then_the_table(traces: Traces, deeper: str) -> None:
+    traces.folder /= deeper
+    traces.folder.mkdir(exist_ok=True)
     ours, theirs = pty.openpty()
     demo = subprocess.Popen(DEMO, stdin=theirs, stdout=theirs, stderr=theirs, env=traces.environment())
     os.close(theirs)

@@ -26,6 +26,7 @@ import psutil
 import pytest
 
 from deploy.places import LOCATION_FILE
+from deploy.signals import ECHO_SECONDS
 
 READYROOM = [sys.executable, "-m", "readyroom"]
 START_SECONDS = 100
@@ -310,13 +311,21 @@ def test_a_second_ctrl_c_hurries(talking: Up) -> None:
         assert talking.process
         talking.process.send_signal(signal.SIGINT)
         wait_for("the first to be noticed", lambda: not (talking.folder / "up.json").exists())
-        time.sleep(0.3)  # what comes sooner counts as an echo of the first
-        with contextlib.suppress(ProcessLookupError):
+        until = time.monotonic() + STOP_SECONDS
+        while not ended_within(talking.process, 2 * ECHO_SECONDS):
+            assert time.monotonic() < until, "pressed in vain"
             talking.process.send_signal(signal.SIGINT)
-        assert talking.wait() == 0
+        assert talking.process.returncode == 0
         polling.join(10)
+    assert "immediate shutdown" in (talking.folder / "postgres.log").read_text()
     assert all_ended(talking)
     assert talking.start().bodies() == []
+
+
+def ended_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.returncode is not None
 
 
 @on_linux

@@ -127,8 +127,14 @@ DROP_LEFT_ROOMS = """
       FROM dropped WHERE c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = dropped.conv_id
 """
 
+# Its row stays, so that naming it late is no error; without its rooms it moves no cursor and nobody read it.
 DROP = """
-    DELETE FROM batches WHERE realm_id = $1 AND agent_id = $2 AND batch_id = $3 AND committed_at IS NULL
+    WITH dropped AS (
+        UPDATE batches SET committed_at = clock_timestamp()
+         WHERE realm_id = $1 AND agent_id = $2 AND batch_id = $3 AND committed_at IS NULL
+        RETURNING batch_id
+    )
+    DELETE FROM batch_rooms k USING dropped WHERE k.realm_id = $1 AND k.batch_id = dropped.batch_id
 """
 
 RENEW = """
@@ -231,7 +237,7 @@ async def drop_left_rooms(reader: Reader, batch_id: int) -> None:
 
 
 async def drop(reader: Reader, batch_id: int) -> None:
-    """Forget an open batch: nothing of it was taken, no cursor moves."""
+    """Close an open batch of which nothing was taken: no cursor moves."""
     await reader.rows(DROP, batch_id)
 
 

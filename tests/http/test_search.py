@@ -104,8 +104,8 @@ async def test_a_bad_search_is_refused(pair: tuple[Party, Party], query: dict[st
     assert (await pair[1].call("GET", "/v1/search", query=query)).status == 422
 
 
-async def test_a_filter_that_nothing_can_match_names_its_field(record: Running) -> None:
+async def test_a_filter_that_nothing_can_match_is_refused(record: Running) -> None:
     party = await record.session(await record.box("work3"))
     for field in ("q", "room", "sender", "type"):
         reply = await party.get("/v1/search", query={"q": "x", field: "a\0b"})
-        assert (reply.status, reply.body["field"]) == (422, field)
+        assert (reply.status, reply.code) == (422, "invalid")

@@ -106,7 +106,7 @@ class BadToken(Unauthenticated):
     def __init__(self) -> None:
         super().__init__(
             "Send `Authorization: Bearer <token>` with a token of this record. Ask the operator for one, "
-            "or run `readyroom connect` on this machine."
+            "who makes one with `readyroom admin box add`."
         )
 
 

@@ -31,8 +31,8 @@ IN_CLEAR = [
 _UNEXPANDED = re.compile(r"\s*\$\{[^}]*\}?\s*")
 
 CONNECT = (
-    "Run `readyroom up` on this machine, or `readyroom connect URL` to use a record elsewhere, "
-    "or set READYROOM_URL and READYROOM_TOKEN_FILE."
+    "Run `readyroom up` on this machine; to use a record elsewhere set READYROOM_URL and "
+    "READYROOM_TOKEN_FILE (its operator makes the token: `readyroom admin box add NAME --token-file FILE`)."
 )
 
 
@@ -141,7 +141,7 @@ class Settings(BaseSettings):
 
     @property
     def config_file(self) -> Path:
-        """What `readyroom connect` writes: `url` and `token_file`."""
+        """Where `url` and `token_file` may stand instead of in the environment."""
         return platformdirs.user_config_path("readyroom") / "config.toml"
 
     @property
@@ -159,7 +159,7 @@ class Settings(BaseSettings):
             except (tomllib.TOMLDecodeError, KeyError) as error:
                 raise SettingsError(
                     f"{self.config_file} is not readable ({error}): it holds `url` and `token_file`. "
-                    "Mend it, or run `readyroom connect` again."
+                    "Mend it, or remove it."
                 ) from None
             yield url.rstrip("/"), self.config_file.parent / token_file, str(self.config_file)
         up = _read(self.up_dir / "up.json")

@@ -12,7 +12,7 @@ NEVER_FAILS = "hook"
 """A failure of this command would stop an agent's work."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "up": ("readyroom.up", "Run everything on this machine: PostgreSQL, record, nerve, console, notifier."),
+    "up": ("readyroom.up", "Run everything on this machine: PostgreSQL, record, nerve, notifier."),
     "serve": ("readyroom.serve", "Run the record alone (PostgreSQL is elsewhere)."),
     "broker": ("readyroom.broker", "Run the embedded nerve alone."),
     "migrate": ("readyroom.migrate", "Bring the database's schema up to date."),

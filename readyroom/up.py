@@ -142,7 +142,7 @@ def joining(running: Running) -> str:
     url = f"http://127.0.0.1:{port}" if running.loopback else f"http://{here}:{port}"
     return (
         "Another machine joins with a token of its own:\n"
-        "  here:   readyroom admin box add NAME\n"
-        f"  there:  {tunnel}READYROOM_URL={url} READYROOM_TOKEN_FILE=FILE readyroom notifier\n"
+        "  here:   readyroom admin box add NAME --token-file FILE   (copy the file there)\n"
+        f"  there:  {tunnel}export READYROOM_URL={url} READYROOM_TOKEN_FILE=FILE; readyroom notifier\n"
         "A TLS proxy or a private network does as well as the SSH tunnel: give its URL instead."
     )

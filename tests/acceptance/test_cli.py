@@ -354,7 +354,7 @@ def test_wrong_usage_is_status_2(arguments: tuple[str, ...], here: Shell) -> Non
 
 def test_a_wrong_token_is_told_with_what_to_do(here: Shell) -> None:
     refused = here.run("rooms", status=1, READYROOM_TOKEN="wrong")
-    assert "readyroom connect" in refused.stderr
+    assert "readyroom admin box add" in refused.stderr
     assert "wrong" not in refused.stderr
 
 

@@ -25,11 +25,12 @@ from api.routes.front import Front
 from api.routes.lane import Lane, refuse_other_methods
 from api.services.announcing import Announcements
 from api.services.closing import Closing
+from api.services.drafts import refusal
 from api.services.feed import Feeds
 from api.services.identity import Gone, Identity
 from api.services.invites import Redeeming
 from api.services.limits import Rate
-from api.services.messages import Messages, refusal
+from api.services.messages import Messages
 from api.services.metrics import Metrics
 from api.services.reading import Reading
 from api.services.record import Record

@@ -27,9 +27,10 @@ from api.models import Caller
 from api.problems import answer_problem
 from api.routes.document import references
 from api.services import fields
+from api.services.drafts import Said, SayIn, SendIn
 from api.services.feed import Feed, FeedIn, Feeds
 from api.services.identity import Gone
-from api.services.messages import Messages, Said, SayIn, SendIn
+from api.services.messages import Messages
 from api.services.reading import AckIn, Polled, PollIn, Reading, Unread
 
 Answer = tuple[int, Any]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from dataclasses import dataclass
-from typing import Annotated, Any
 
 import msgspec
 
-from api.db import Refused
 from api.errors import (
     BadField,
     ClientIdReused,
@@ -18,70 +15,32 @@ from api.errors import (
     NoSuchAgent,
     NoSuchThing,
     NotAMember,
-    RoomNotFound,
 )
 from api.models import Caller
 from api.services import fields
 from api.services.announcing import Announcements
-from api.services.envelope import Found, Message, found, from_row, rendered
+from api.services.drafts import (
+    Receipt,
+    Said,
+    SayIn,
+    SendIn,
+    answered,
+    check_body,
+    content_hash,
+    drafted,
+    encoded,
+)
+from api.services.envelope import Found, Message, found, from_row
 from api.services.limits import Rate
 from api.services.receipts import FullReceipt, from_rows
 from api.services.relations import Place, Relations
 from api.services.rooms import Rooms
-from api.services.saying import Draft, Sayings, Stored
+from api.services.saying import Draft, Sayings
 from api.services.system import SystemMessage, SystemVoice
 from api.store import messages as store
 from api.store import receipts as receipt_store
 from api.store import rooms as room_store
 from api.store import search as search_store
-
-MessageId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-
-
-class SayIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a sender may give; contract section 4."""
-
-    body: str | None = None
-    payload: dict[str, Any] | None = None
-    type: str = "note"
-    to: str | None = None
-    urgent: bool = False
-    client_id: str | None = None
-    thread_id: str | None = None
-    in_reply_to: MessageId | None = None
-    relay_of: MessageId | None = None
-    hop_limit: int = 5
-    ttl_seconds: float | None = None
-    seen: str | None = None
-
-
-class SendIn(SayIn, forbid_unknown_fields=True, kw_only=True):
-    """The same for an address: `to`, or `recipient` as another word for it."""
-
-    recipient: str | None = None
-
-
-_ACCEPTED = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["agent", "state"],
-        "properties": {"agent": {"type": "string"}, "state": {"type": "string"}},
-    },
-}
-
-
-class Receipt(msgspec.Struct):
-    """Who it was for when it was said, each with its state: an accept, not a promise."""
-
-    accepted: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema=_ACCEPTED)]
-
-
-class Said(msgspec.Struct):
-    """A message with its receipt."""
-
-    message: Message
-    receipt: Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +201,7 @@ class Messages:
         payload = self._check(new)
         self._rate.spend(caller.agent_id)
         place = await self._place(caller, new)
-        draft = _draft(caller, new, payload, place, conv_id=conv_id, in_room=in_room)
+        draft = drafted(caller, new, payload, place, conv_id=conv_id, in_room=in_room)
         stored = await self._sayings.store(draft)
         if stored is None:
             return await self._not_stored(caller, new, draft, room), False
@@ -254,7 +213,7 @@ class Messages:
             conv_id=conv_id,
             listeners=stored.listeners,
         )
-        return _said(caller, new, payload, place, room=room, stored=stored), True
+        return answered(caller, new, payload, place, room=room, stored=stored), True
 
     async def _place(self, caller: Caller, new: SayIn) -> Place:
         try:
@@ -282,7 +241,7 @@ class Messages:
                 sender_id=caller.agent_id,
                 client_id=new.client_id,
             )
-            if row is not None and row["content_hash"] != _content_hash(new, draft.conv_id):
+            if row is not None and row["content_hash"] != content_hash(new, draft.conv_id):
                 raise ClientIdReused(new.client_id, row["id"])
             if row is not None:
                 return Said(from_row(row), Receipt(msgspec.Raw(row["accepted"].encode())))
@@ -291,10 +250,10 @@ class Messages:
     def _check(self, new: SayIn) -> bytes | None:
         """The payload as JSON, when everything about the new message will do."""
         if new.body is not None:
-            _check_body(new.body, self._body_max_bytes)
+            check_body(new.body, self._body_max_bytes)
         payload = None
         if new.payload is not None:
-            payload = _encoded(new.payload)
+            payload = encoded(new.payload)
             if len(payload) > self._payload_max_bytes:
                 raise BadField("payload", f"at most {self._payload_max_bytes} bytes of JSON")
             fields.unicode_text("payload.summary", str(new.payload.get("summary", "")))
@@ -332,109 +291,3 @@ class Messages:
             field="to",
             addressable=now,
         )
-
-
-def refusal(refused: Refused) -> Exception:
-    """What a row that the database refused means to its sender; other refusals stay what they are."""
-    if refused.constraint == "conv_messages_realm_id_conv_id_fkey":
-        return RoomNotFound("that you named")
-    if refused.sqlstate[:2] in ("22", "23"):  # a value, a constraint
-        return BadField(refused.constraint or "payload", "the database cannot keep this value")
-    return refused
-
-
-def _check_body(body: str, limit: int) -> None:
-    fields.unicode_text("body", body)
-    if not body.strip():
-        raise BadField("body", "must not be empty")
-    if len(body.encode()) > limit:
-        raise BadField("body", f"at most {limit} bytes; put more into payload.content")
-
-
-def _encoded(payload: dict[str, Any]) -> bytes:
-    try:
-        encoded = msgspec.json.encode(payload)
-    except (UnicodeEncodeError, ValueError):
-        raise BadField("payload", "half of a surrogate pair is not a character") from None
-    if b"\\u0000" in encoded:
-        raise BadField("payload", "the character NUL cannot be stored")
-    return encoded
-
-
-def _content_hash(new: SayIn, conv_id: int) -> bytes:
-    content = (
-        conv_id,
-        new.body,
-        new.payload,
-        new.type,
-        new.to,
-        new.urgent,
-        new.thread_id,
-        new.in_reply_to,
-        new.relay_of,
-        new.hop_limit,
-        new.ttl_seconds,
-    )
-    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest()
-
-
-def _draft(
-    caller: Caller, new: SayIn, payload: bytes | None, place: Place, *, conv_id: int, in_room: bool
-) -> Draft:
-    size = len(new.body.encode() if new.body else b"") + len(payload or b"")
-    columns = (
-        caller.realm_id,
-        conv_id,
-        caller.agent_id,
-        caller.kind,
-        caller.box_id,
-        new.to,
-        new.client_id,
-        _content_hash(new, conv_id) if new.client_id is not None else None,
-        new.type,
-        new.body,
-        payload.decode() if payload is not None else None,
-        size,
-        new.urgent,
-        place.thread_id,
-        new.in_reply_to,
-        new.relay_of,
-        place.hop_limit,
-        place.late,
-        new.ttl_seconds,
-        in_room,
-    )
-    return Draft(conv_id, columns)
-
-
-def _said(
-    caller: Caller,
-    new: SayIn,
-    payload: bytes | None,
-    place: Place,
-    *,
-    room: str,
-    stored: Stored,
-) -> Said:
-    message = Message(
-        id=stored.id,
-        room=room,
-        sender=caller.handle,
-        sender_kind=caller.kind,
-        box=caller.box,
-        to=new.to,
-        type=new.type,
-        body=new.body,
-        payload=msgspec.Raw(payload) if payload is not None else None,
-        urgent=new.urgent,
-        client_id=new.client_id,
-        thread_id=place.thread_id,
-        in_reply_to=new.in_reply_to,
-        relay_of=new.relay_of,
-        hop_limit=place.hop_limit,
-        late=place.late,
-        created_at=stored.created_at,
-        expires_at=stored.expires_at,
-    )
-    message.text = rendered(message, (new.payload or {}).get("summary"))
-    return Said(message, Receipt(msgspec.Raw(stored.accepted.encode())))

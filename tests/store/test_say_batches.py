@@ -14,8 +14,8 @@ from api.db import Database, Refused
 from api.errors import BadField, RecordDown, RoomNotFound, ServiceError
 from api.models import Caller, Details
 from api.services import realms, sessions
+from api.services.drafts import refusal
 from api.services.identity import Identity
-from api.services.messages import refusal
 from api.services.metrics import Metrics
 from api.services.rooms import Rooms
 from api.services.saying import Draft, Sayings, Stored

@@ -14,8 +14,8 @@ import pytest
 from broker_bridge.nudge import Nudge
 from tests.contract.nerves import listening, served, talking, until
 
-# A link that is cut off while it hangs leaves its connection to the collector, which says so. It is made to do
-# that here, and not in the middle of another test.
+# A link that is cut off while it hangs leaves its connection to the collector, which says so. It is made to
+# do that here, and not in the middle of another test.
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -34,7 +34,7 @@ class Prompt:
 
     def __enter__(self) -> Self:
         self._before = termios.tcgetattr(self._fd)
-        tty.setcbreak(self._fd)
+        tty.setcbreak(self._fd, termios.TCSADRAIN)
         self._show(_BRACKETED_PASTE[0])
         return self
 

@@ -26,7 +26,7 @@ def suspend(modes: list[Any]) -> None:
     termios.tcsetattr(0, termios.TCSADRAIN, modes)
     show("\x1b[?2004l")
     os.kill(0, signal.SIGTSTP)
-    tty.setraw(0)
+    tty.setraw(0, termios.TCSADRAIN)
     show("\x1b[?2004h")
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     record = os.open(given.record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     signal.signal(signal.SIGWINCH, lambda *_: None)
     modes = termios.tcgetattr(0)
-    tty.setraw(0)
+    tty.setraw(0, termios.TCSADRAIN)
     if given.alternate:
         show("\x1b[?1049h\x1b[H")
     show(f"\x1b[?2004h{given.prompt}")

@@ -108,11 +108,12 @@ class Keys:
             self._sequence(sequence.group(), canonical=canonical)
             return sequence.end()
         if text := _TEXT.match(data):
-            return self._typed(text.group())
+            return self._typed(text.group(), more=text.end() < len(data))
         return self._control_byte(data, canonical=canonical)
 
-    def _typed(self, text: bytes) -> int:
-        if cut := _UNFINISHED.search(text):
+    def _typed(self, text: bytes, *, more: bool) -> int:
+        """`more`: something that is no text stands behind it, so that nothing of it is still to come."""
+        if not more and (cut := _UNFINISHED.search(text)):
             text = text[: cut.start()]
         self._text += text.decode("utf-8", "replace")
         return len(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from notifier.terminals.keys import SPLIT_SECONDS, Keys
@@ -173,6 +173,8 @@ def test_it_makes_no_difference_how_the_bytes_are_cut(pieces: list[bytes], data:
 
 
 @given(st.binary(max_size=40))
+@example(b"\xc2\x00")
+@example(b"\xc2\x00\xc2\x00\xc2")
 def test_no_bytes_at_all_confuse_it_for_good(noise: bytes) -> None:
     keys = Keys()
     keys.feed(noise, 1.0)

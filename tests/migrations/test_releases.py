@@ -19,13 +19,15 @@ from deploy.schema import upgrade
 from tests.http.running import Running, running, settings_for
 
 RELEASES = Path(__file__).parent / "releases"
+AGED = Path(__file__).with_name("aged.sql")
 
 
 def restored(postgres: Postgres, database_url: str, dump: Path) -> None:
-    """Put a dump into an empty database."""
+    """Put a dump into an empty database, as if it had just been made."""
     name = urlsplit(database_url).path.lstrip("/")
     place = ["-q", "-h", str(postgres.places.run), "-U", "readyroom", "-d", name, "-v", "ON_ERROR_STOP=1"]
-    postgres.programs.run(["psql", *place], text=dump.read_text(encoding="utf-8"))
+    for script in (dump, AGED):
+        postgres.programs.run(["psql", *place], text=script.read_text(encoding="utf-8"))
 
 
 async def answers(record: Running) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from api.errors import RecordDown
+from api.errors import RecordDown, RoomHeldUp
 
 Transaction = AsyncConnection
 """What a service hands to the store's functions."""
@@ -25,13 +25,15 @@ Transaction = AsyncConnection
 CONNECT_SECONDS = 5.0
 ACQUIRE_SECONDS = 15.0
 STATEMENT_SECONDS = 20.0
-"""A PostgreSQL that hangs is as good as one that is away."""
+"""A PostgreSQL that hangs is as good as one that is away. So is a record that hangs within a transaction:
+after the same time PostgreSQL ends it, and its locks are free."""
 
 DOWN = (
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.TooManyConnectionsError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a connection that got the server's last words while it was idle
@@ -75,6 +77,7 @@ class Database:
 
         Raises:
             RecordDown: PostgreSQL is away; nothing was committed, or the commit's answer was lost.
+            RoomHeldUp: a room's lock was not to be had; nothing was committed.
         """
         try:
             async with self._engine.begin() as connection:
@@ -82,8 +85,10 @@ class Database:
         except PoolTimeout as error:
             raise RecordDown from error
         except DBAPIError as error:
-            if error.connection_invalidated or isinstance(error, InterfaceError) or _is_down(error):
+            if error.connection_invalidated or isinstance(error, InterfaceError) or _is(error, *DOWN):
                 raise RecordDown from error
+            if _is(error, asyncpg.LockNotAvailableError):
+                raise RoomHeldUp from error
             raise
         except DOWN as error:
             raise RecordDown from error
@@ -174,12 +179,16 @@ async def _connect(dsn: str) -> asyncpg.Connection:
         dsn,
         timeout=CONNECT_SECONDS,
         command_timeout=STATEMENT_SECONDS,
-        server_settings={"jit": "off", "application_name": "readyroom"},
+        server_settings={
+            "jit": "off",
+            "application_name": "readyroom",
+            "idle_in_transaction_session_timeout": f"{STATEMENT_SECONDS:g}s",
+        },
     )
 
 
-def _is_down(error: DBAPIError) -> bool:
-    return isinstance(getattr(error.orig, "__cause__", None), DOWN)
+def _is(error: DBAPIError, *kinds: type[BaseException]) -> bool:
+    return isinstance(getattr(error.orig, "__cause__", None), kinds)
 
 
 class _Connection:

@@ -9,7 +9,7 @@ ServiceError
 ├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
 ├── Invalid            BadField, NoSuchAgent, HopsUsedUp
 ├── TooMany            RateLimited
-└── Unavailable        RecordDown
+└── Unavailable        RecordDown, RoomHeldUp
 
 `problems.py` says what each kind costs in HTTP. A `detail` says what to do next; facts travel as fields.
 """
@@ -297,4 +297,17 @@ class RecordDown(Unavailable):
         super().__init__(
             "The database does not answer, and whether this took effect is not known. Call again in a few "
             "seconds: say with the same client_id, poll with the same poll_key, and nothing comes twice."
+        )
+
+
+class RoomHeldUp(Unavailable):
+    """Somebody holds the room's lock and does not let go; nobody can speak there."""
+
+    code = "room_held_up"
+    title = "The room is held up"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another process of the record stalls while it writes in this room, and nothing was stored. "
+            "Other rooms are not affected. Say it again in a few seconds."
         )

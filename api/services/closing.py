@@ -8,7 +8,7 @@ import contextlib
 import structlog
 
 from api.db import Database
-from api.errors import RecordDown
+from api.errors import RecordDown, RoomHeldUp
 from api.models import Caller
 from api.services.envelope import Message, from_row
 from api.services.identity import Identity
@@ -56,7 +56,7 @@ class Closing:
     async def run(self) -> None:
         """Take a turn every second until cancelled."""
         while True:
-            with contextlib.suppress(RecordDown):
+            with contextlib.suppress(RecordDown, RoomHeldUp):
                 await self._retire()
                 await self._end_realms()
                 await self._report()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from api.store.door import Door
@@ -59,12 +59,20 @@ def _receipt(audience: str) -> str:
     """
 
 
+HELD = "55P03"
+"""The SQLSTATE of a say that waited too long for a lock; nothing of it was stored."""
+
+PATIENCE = "set_config('lock_timeout', '250', true)"
+"""How many milliseconds a lock is waited for: a commit takes a few, and whoever holds it longer is stuck."""
+
 # One statement for a whole batch. The rooms' locks, in order, are held through the commit, and ids are drawn
 # under them: within a room, commit order is id order. The cursor of every reader rests on that. The rooms'
 # members are looked up once for all messages of a batch.
 SAY = f"""
-    WITH locked AS MATERIALIZED (
-        SELECT pg_advisory_xact_lock(room) FROM unnest((SELECT $1::bigint[])) AS room
+    WITH patience AS MATERIALIZED (
+        SELECT {PATIENCE}
+    ), locked AS MATERIALIZED (
+        SELECT pg_advisory_xact_lock(room) FROM patience CROSS JOIN unnest((SELECT $1::bigint[])) AS room
     ), m AS MATERIALIZED (
         SELECT nextval({_SEQUENCE}) AS id, clock_timestamp() AS created_at, said.*
           FROM (SELECT count(*) FROM locked) AS every_lock,
@@ -83,6 +91,11 @@ SAY = f"""
     )
     SELECT m.place, m.id, m.created_at, stored.expires_at, a.accepted, a.listeners
       FROM stored JOIN m USING (id) CROSS JOIN LATERAL ({_receipt("audience")}) a
+"""
+
+# Shared, so that two who look do not see each other.
+HELD_ROOMS = """
+    SELECT room FROM unnest($1::bigint[]) AS room WHERE NOT pg_try_advisory_xact_lock_shared(room)
 """
 
 MESSAGE = """
@@ -160,11 +173,16 @@ async def say(
 ) -> list[Any]:
     """Store a batch: rows of (place, id, created_at, expires_at, accepted, listeners), places from 1.
 
-    A row that is missing was not stored: the sender is no member, or its client_id came before.
-    `columns` holds one list a column of COLUMNS; `rooms` the distinct conv_ids, ascending, since every
-    batch must lock in the same order.
+    A row that is missing was not stored: the sender is no member, or its client_id came before. Where a lock
+    is not to be had in time, the door refuses the whole batch with HELD. `columns` holds one list a column of
+    COLUMNS; `rooms` the distinct conv_ids, ascending, since every batch must lock in the same order.
     """
     return await db.fetch(SAY, rooms, stale_seconds, *columns)
+
+
+async def held(db: Door, rooms: Collection[int]) -> set[int]:
+    """Those of the rooms whose lock somebody holds at this moment."""
+    return {row["room"] for row in await db.fetch(HELD_ROOMS, list(rooms))}
 
 
 async def by_client_id(db: Door, *, realm_id: int, stale_seconds: int, sender_id: int, client_id: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from api.store.messages import PATIENCE
 from api.store.tables import conv_messages
 
 ADDRESS = """
@@ -22,7 +23,8 @@ async def address(connection: AsyncConnection, *, realm_id: int, agent: str) -> 
 
 
 async def add(connection: AsyncConnection, *, conv_id: int, **columns: Any) -> int:
-    """Store a system message under its room's lock; its id."""
+    """Store a system message under its room's lock, which it waits for as briefly as `say`; its id."""
+    await connection.execute(sa.text(f"SELECT {PATIENCE}"))
     await connection.execute(sa.text("SELECT pg_advisory_xact_lock(:room)"), {"room": conv_id})
     new = sa.insert(conv_messages).values(conv_id=conv_id, sender_kind="system", **columns)
     message_id: int = (await connection.execute(new.returning(conv_messages.c.id))).scalar_one()

@@ -70,6 +70,7 @@ def create_app(settings: Settings) -> ASGIApp:
     broker = None if settings.nerve_url else _embedded(who)
     voice: Nerve = broker or _elsewhere(settings)
     announcements = Announcements(db, voice)
+    reading = Reading(db, announcements)
     system = SystemVoice(db, announcements)
     rooms_ = Rooms(
         db,
@@ -84,8 +85,8 @@ def create_app(settings: Settings) -> ASGIApp:
         metrics=metrics,
         identity=who,
         rooms=rooms_,
-        messages=_messages(settings, rooms_, announcements, system),
-        reading=Reading(db, announcements),
+        messages=_messages(settings, rooms_, reading, announcements, system),
+        reading=reading,
         closing=Closing(db, system=system, identity=who, retire_after_seconds=settings.retire_after_seconds),
         webhooks=_webhooks(settings, db, system=system, metrics=metrics),
         redeeming=Redeeming(
@@ -121,12 +122,13 @@ def _database(settings: Settings) -> Database:
 
 
 def _messages(
-    settings: Settings, rooms_: Rooms, announcements: Announcements, system: SystemVoice
+    settings: Settings, rooms_: Rooms, reading: Reading, announcements: Announcements, system: SystemVoice
 ) -> Messages:
     db = rooms_.db
     sayings = Sayings(db, stale_seconds=settings.presence_stale_seconds, refusal=refusal)
     return Messages(
         rooms=rooms_,
+        reading=reading,
         sayings=sayings,
         announcements=announcements,
         relations=Relations(db, Schemas()),

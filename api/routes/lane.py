@@ -188,18 +188,12 @@ class Lane:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _say(self, caller: Caller, new: SayIn, room: str) -> Answer:
-        await self._seen(caller, new)
         said, is_new = await self._messages.say(caller, room, new)
         return (201 if is_new else 200), said
 
     async def _send(self, caller: Caller, new: SendIn, _: str) -> Answer:
-        await self._seen(caller, new)
         said, is_new = await self._messages.send(caller, new)
         return (201 if is_new else 200), said
-
-    async def _seen(self, caller: Caller, new: SayIn) -> None:
-        if new.seen is not None:
-            await self._reading.ack(caller, AckIn(lease=new.seen))
 
     async def _poll(self, caller: Caller, how: PollIn, _: str) -> Answer:
         return 200, await self._reading.poll(caller, how)

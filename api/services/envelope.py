@@ -53,7 +53,12 @@ def found(row: Any) -> Found:
 
 
 def from_row(
-    row: Any, *, replayed: bool = False, redelivered: bool = False, cut: int | None = None
+    row: Any,
+    *,
+    replayed: bool = False,
+    redelivered: bool = False,
+    read_before: bool = False,
+    cut: int | None = None,
 ) -> Message:
     """Build a message from a reading statement's row.
 
@@ -61,6 +66,7 @@ def from_row(
         row: has the columns of `store.messages.MESSAGE`.
         replayed: it was said before the reader could hear it.
         redelivered: it was handed to this reader before.
+        read_before: another reader had it before this one came.
         cut: at most this many bytes of body, and no payload beyond them; None: whole.
     """
     message = Message(
@@ -88,22 +94,23 @@ def from_row(
     summary = _summary(message.payload) if message.body is None else None
     if cut is not None and row["size"] > cut:
         summary = _cut(message, summary, cut)
-    message.text = rendered(message, summary)
+    message.text = rendered(message, summary, read_before=read_before)
     return message
 
 
-def rendered(message: Message, summary: str | None = None) -> str:
+def rendered(message: Message, summary: str | None = None, *, read_before: bool = False) -> str:
     """The text for a model: a marker that only the record writes, then the body or the payload's summary."""
     words = message.body if message.body is not None else summary or ""
-    return f"{marker(message)} {words}"
+    return f"{marker(message, read_before=read_before)} {words}"
 
 
-def marker(message: Message) -> str:
+def marker(message: Message, *, read_before: bool = False) -> str:
     """Who said it and how it reached the reader; authentic only at the very front."""
     person = ", person" if message.sender_kind == "person" else ""
     before = ", sent before you started" if message.replayed else ""
+    read = ", already read by another" if read_before else ""
     reply = f", reply to #{message.in_reply_to}" if message.in_reply_to is not None else ""
-    return f"[message from {message.sender}{person}{before}{reply}]"
+    return f"[message from {message.sender}{person}{before}{read}{reply}]"
 
 
 def _summary(payload: msgspec.Raw | None) -> str | None:

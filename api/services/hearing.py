@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 
 from api.db import Transaction
 from api.store import rooms
 
 BRIEFED = 20
-"""How many messages of before its start a session still hears, of its label, its role and everyone."""
+BRIEFED_WITHIN = dt.timedelta(hours=24)
+"""How many messages of before its start a session still hears, of its label, its role and everyone, and how
+long ago they may have been said; those with `ttl_seconds` are heard for as long as that says."""
 
 
 async def hear(
@@ -23,4 +26,5 @@ async def hear(
             agent_id=agent_id,
             conv_id=conv_id,
             backfill=BRIEFED if address in briefed else 0,
+            within=BRIEFED_WITHIN if address in briefed else None,
         )

@@ -32,6 +32,7 @@ from api.services.drafts import (
 )
 from api.services.envelope import Found, Message, found, from_row
 from api.services.limits import Rate
+from api.services.reading import Reading
 from api.services.receipts import FullReceipt, from_rows
 from api.services.relations import Place, Relations
 from api.services.rooms import Rooms
@@ -63,6 +64,7 @@ class Messages:
         self,
         *,
         rooms: Rooms,
+        reading: Reading,
         sayings: Sayings,
         announcements: Announcements,
         relations: Relations,
@@ -74,6 +76,7 @@ class Messages:
     ) -> None:
         self._db = rooms.db
         self._rooms = rooms
+        self._reading = reading
         self._sayings = sayings
         self._announcements = announcements
         self._relations = relations
@@ -88,6 +91,7 @@ class Messages:
 
         Raises:
             RoomNotFound, NotAMember, ClientIdReused, NoSuchAgent, BadField, RateLimited, RecordDown
+            NoSuchThing: `seen` is no lease of the caller's.
         """
         conv_id = await self._rooms.conv_id(caller, room)
         if new.to is not None:
@@ -101,6 +105,7 @@ class Messages:
 
         Raises:
             NoSuchAgent, ClientIdReused, BadField, RateLimited, RecordDown
+            NoSuchThing: `seen` is no lease of the caller's.
         """
         if new.to is not None and new.recipient is not None and new.to != new.recipient:
             raise BadField("recipient", "the same as `to`; give one of them")
@@ -200,6 +205,16 @@ class Messages:
     ) -> tuple[Said, bool]:
         payload = self._check(new)
         self._rate.spend(caller.agent_id)
+        if new.seen is None:
+            return await self._store(caller, new, payload, conv_id=conv_id, room=room, in_room=in_room)
+        await self._reading.know(caller, new.seen)
+        answer = await self._store(caller, new, payload, conv_id=conv_id, room=room, in_room=in_room)
+        await self._reading.acknowledge(caller, new.seen)  # behind the storing: a crash between them repeats
+        return answer
+
+    async def _store(
+        self, caller: Caller, new: SayIn, payload: bytes | None, *, conv_id: int, room: str, in_room: bool
+    ) -> tuple[Said, bool]:
         place = await self._place(caller, new)
         draft = drafted(caller, new, payload, place, conv_id=conv_id, in_room=in_room)
         stored = await self._sayings.store(draft)

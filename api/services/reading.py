@@ -7,13 +7,13 @@ import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from api.db import Database, Reader
-from api.errors import BadField, NoSuchThing
+from api.errors import BadField, NoSuchThing, RecordDown
 from api.models import Caller
 from api.services import fields
 from api.services.announcing import Announcements
@@ -25,7 +25,7 @@ RECONSIDER_SECONDS = 1.0
 
 
 class PollIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """How to poll; contract section 5. Sizes are bytes, times seconds."""
+    """How to poll; contract section 5. Sizes are bytes, times seconds; without `rooms` all are polled."""
 
     limit: int = 100
     max_bytes: int = 256 * 1024
@@ -38,20 +38,29 @@ class PollIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class PolledRoom(msgspec.Struct):
-    """What was unread in one room, oldest first; `unread_left` more wait there."""
+    """What was unread in one room, oldest first.
+
+    Behind it wait `unread_left` messages for this reader; `newest_id` is the room's newest, for whomever.
+    """
 
     room: str
     messages: list[Message]
     unread_left: int
+    newest_id: int
 
 
 class Polled(msgspec.Struct):
-    """A batch. With a lease it is committed only by naming it."""
+    """A batch. With a lease it is committed only by naming it.
+
+    Behind it wait `unread_left` messages in the rooms that were asked for; `newest_id` is the newest message
+    there, for whomever.
+    """
 
     agent: str
     rooms: list[PolledRoom]
     count: int
     more: bool
+    unread_left: int
     lease: str | None
     newest_id: int | None
 
@@ -89,21 +98,40 @@ class Reading:
         """The next batch, waiting for one up to `wait_seconds`; who is cancelled meanwhile consumes nothing.
 
         Raises:
-            BadField, RecordDown
+            BadField: a field will not do, or names a room that the caller is not in.
+            NoSuchThing: `seen` is no lease of this reader's.
+            RecordDown
         """
         _check(how)
+        rooms = await self._asked_for(caller, how)
         if how.seen is not None:
             await self.ack(caller, AckIn(lease=how.seen))
         end = time.monotonic() + how.wait_seconds
-        peek = await store.peek(self._db, caller.realm_id, caller.agent_id)
+        peek = await store.peek(self._db, caller.realm_id, caller.agent_id, rooms)
         while True:
             if peek["open_batch"] or peek["moved"] or how.poll_key is not None:
-                polled = await self._hand_over(caller, how, peek["newest_id"])
+                polled = await self._hand_over(caller, how, rooms, peek["newest_id"])
                 if polled.count:
                     return polled
             if time.monotonic() >= end:
-                return Polled(caller.handle, [], 0, False, None, peek["newest_id"])
-            peek = await self._wait(caller, peek, end)
+                return _polled(caller, how, [], lease=None, left={}, newest_id=peek["newest_id"])
+            peek = await self._wait(caller, rooms, peek, end)
+
+    async def know(self, caller: Caller, lease: str) -> None:
+        """See that `acknowledge` will be possible later.
+
+        Raises:
+            BadField: it cannot be a lease.
+            NoSuchThing: this reader was never given it.
+        """
+        fields.line("seen", lease)
+        if not await store.knows_lease(self._db, caller.realm_id, caller.agent_id, lease):
+            raise _no_such_lease()
+
+    async def acknowledge(self, caller: Caller, lease: str) -> None:
+        """Commit a lease that is known; what cannot be committed now comes once more, marked."""
+        with contextlib.suppress(RecordDown, NoSuchThing):
+            await self.ack(caller, AckIn(lease=lease))
 
     async def ack(self, caller: Caller, what: AckIn) -> None:
         """Commit a lease, or move cursors forward; never back.
@@ -119,15 +147,9 @@ class Reading:
             fields.unicode_text("rooms", room)
         async with self._db.reader(caller.realm_id, caller.agent_id) as reader:
             if what.lease is not None and not await store.commit(reader, what.lease):
-                raise NoSuchThing(
-                    "There is no such lease of yours; poll again and name the lease of its answer."
-                )
+                raise _no_such_lease()
             if what.rooms is not None:
-                strangers = what.rooms.keys() - await store.advance(reader, what.rooms)
-                if strangers:
-                    raise BadField(
-                        "rooms", f"you are not in {', '.join(sorted(strangers))}; nothing was moved"
-                    )
+                _check_joined(what.rooms, await store.advance(reader, what.rooms))
 
     async def unread(self, caller: Caller) -> Unread:
         """What waits: for a session or person its own; for a bare box, every session's and its own."""
@@ -144,20 +166,30 @@ class Reading:
             agent.rooms[row["room"]] = row["unread"]
         return Unread(agents)
 
-    async def _wait(self, caller: Caller, peek: Any, end: float) -> Any:
+    async def _asked_for(self, caller: Caller, how: PollIn) -> list[int] | None:
+        """The conv_ids of the rooms to poll; None: all."""
+        if how.rooms is None:
+            return None
+        joined = await store.joined(self._db, caller.realm_id, caller.agent_id, how.rooms)
+        _check_joined(how.rooms, joined)
+        return list(joined.values())
+
+    async def _wait(self, caller: Caller, rooms: list[int] | None, peek: Any, end: float) -> Any:
         with self._announcements.watch(peek["rooms"]) as moved:
-            seen = await store.peek(self._db, caller.realm_id, caller.agent_id)
+            seen = await store.peek(self._db, caller.realm_id, caller.agent_id, rooms)
             while not (seen["open_batch"] or seen["moved"]) and time.monotonic() < end:
                 moved.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(RECONSIDER_SECONDS, max(0, end - time.monotonic()))):
                         await moved.wait()
-                seen = await store.peek(self._db, caller.realm_id, caller.agent_id)
+                seen = await store.peek(self._db, caller.realm_id, caller.agent_id, rooms)
                 if set(seen["rooms"]) != set(peek["rooms"]):
                     break
             return seen
 
-    async def _hand_over(self, caller: Caller, how: PollIn, newest_id: int | None) -> Polled:
+    async def _hand_over(
+        self, caller: Caller, how: PollIn, rooms: list[int] | None, newest_id: int | None
+    ) -> Polled:
         async with self._db.reader(caller.realm_id, caller.agent_id) as reader:
             for batch in await _earlier(reader, how):
                 if again := await _again(caller, reader, how, batch, newest_id):
@@ -170,15 +202,10 @@ class Reading:
                 lease=lease,
                 lease_seconds=how.lease_seconds,
                 poll_key=how.poll_key,
-                rooms=how.rooms,
+                rooms=rooms,
             )
             left = await _left(reader) if rows and rows[0]["more"] else {}
-            cut = how.max_bytes
-            messages = [
-                from_row(row, replayed=row["replayed"], redelivered=row["redelivered"], cut=cut)
-                for row in rows
-            ]
-            return _polled(caller, messages, lease=lease if rows else None, left=left, newest_id=newest_id)
+            return _polled(caller, how, rows, lease=lease if rows else None, left=left, newest_id=newest_id)
 
 
 async def _earlier(reader: Reader, how: PollIn) -> list[Any]:
@@ -204,8 +231,7 @@ async def _again(
         lease = None
     if how.poll_key is not None:  # this answer can be lost, too
         await store.key(reader, batch_id=batch["batch_id"], poll_key=how.poll_key)
-    messages = [from_row(row, replayed=row["replayed"], redelivered=True, cut=how.max_bytes) for row in rows]
-    return _polled(caller, messages, lease=lease, left=await _left(reader), newest_id=newest_id)
+    return _polled(caller, how, rows, lease=lease, left=await _left(reader), newest_id=newest_id)
 
 
 async def _left(reader: Reader) -> dict[str, int]:
@@ -215,17 +241,45 @@ async def _left(reader: Reader) -> dict[str, int]:
 
 def _polled(
     caller: Caller,
-    messages: Sequence[Message],
+    how: PollIn,
+    rows: Sequence[Any],
     *,
     lease: str | None,
     left: dict[str, int],
     newest_id: int | None,
 ) -> Polled:
     rooms = [
-        PolledRoom(room, list(group), left.get(room, 0))
-        for room, group in itertools.groupby(messages, key=lambda message: message.room)
+        _room(room, list(group), left.get(room, 0), how.max_bytes)
+        for room, group in itertools.groupby(rows, key=lambda row: row["room"])
     ]
-    return Polled(caller.handle, rooms, len(messages), bool(left), lease, newest_id)
+    behind = sum(count for room, count in left.items() if how.rooms is None or room in how.rooms)
+    newest = [room.newest_id for room in rooms if how.rooms is None or room.room in how.rooms]
+    newest_id = max([newest_id or 0, *newest]) or None
+    return Polled(caller.handle, rooms, len(rows), behind > 0, behind, lease, newest_id)
+
+
+def _room(room: str, rows: Sequence[Any], unread_left: int, cut: int) -> PolledRoom:
+    messages = [
+        from_row(
+            row,
+            replayed=row["replayed"],
+            redelivered=row["redelivered"],
+            read_before=row["read_before"],
+            cut=cut,
+        )
+        for row in rows
+    ]
+    return PolledRoom(room, messages, unread_left, rows[0]["newest_id"])
+
+
+def _no_such_lease() -> NoSuchThing:
+    return NoSuchThing("There is no such lease of yours; poll again and name the lease of its answer.")
+
+
+def _check_joined(named: Iterable[str], joined: Collection[str]) -> None:
+    strangers = set(named) - set(joined)
+    if strangers:
+        raise BadField("rooms", f"you are not in {', '.join(sorted(strangers)[:10])}; nothing was changed")
 
 
 def _check(how: PollIn) -> None:
@@ -239,5 +293,7 @@ def _check(how: PollIn) -> None:
             raise BadField(field, f"{least} to {most}")
     fields.line("poll_key", how.poll_key)
     fields.line("seen", how.seen)
+    if how.rooms == []:
+        raise BadField("rooms", "name a room, or leave it out to poll all of yours")
     for room in how.rooms or ():
         fields.unicode_text("rooms", room)

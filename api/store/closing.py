@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.door import Door
 from api.store.messages import FROM_MESSAGE, MESSAGE
-from api.store.predicates import ADDRESSED, HEARS, UNEXPIRED
+from api.store.predicates import UNEXPIRED, taken
 from api.store.tables import undelivered
 
 OVERLAP = "interval '1 minute'"
@@ -22,14 +22,7 @@ BEGIN = """
 """
 END = "UPDATE sweeps SET until = :now WHERE name = 'closing'"
 
-TAKEN = f"""
-    EXISTS (SELECT FROM batch_rooms k
-              JOIN batches b ON b.realm_id = k.realm_id AND b.batch_id = k.batch_id
-              JOIN agents r ON r.realm_id = b.realm_id AND r.agent_id = b.agent_id
-             WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND m.id BETWEEN k.first_id AND k.last_id
-               AND b.committed_at IS NOT NULL AND (m.expires_at IS NULL OR b.handed_at < m.expires_at)
-               AND {HEARS} AND {ADDRESSED})
-"""
+TAKEN = taken("true")
 REPORTED = "EXISTS (SELECT FROM undelivered u WHERE u.realm_id = m.realm_id AND u.id = m.id)"
 
 EXPIRED = f"""

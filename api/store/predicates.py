@@ -19,10 +19,35 @@ ADDRESSED = "(m.selector IS NULL OR m.selector = ANY (r.addresses))"
 UNEXPIRED = "(m.expires_at IS NULL OR m.expires_at > clock_timestamp())"
 
 DELIVERABLE = f"({HEARS} AND {ADDRESSED} AND {UNEXPIRED})"
-"""What poll hands over and unread counts, of the rooms that the reader is in."""
+"""What the feed shows, of the rooms that the reader is in."""
 
 MEMBER = "(c.left_at IS NULL)"
 """`c` is the reader's row of `conv_members`."""
+
+BRIEFED = "(m.expires_at IS NOT NULL OR COALESCE(m.created_at > c.briefed_since, true))"
+"""Said after the time that the reader's briefing reaches back to, or with an expiry of its own."""
+
+WAITS = f"({DELIVERABLE} AND {BRIEFED})"
+"""What poll hands over and unread counts, behind the reader's cursor."""
+
+HANDED = f"""(
+    m.id BETWEEN k.first_id AND k.last_id AND {HEARS} AND {ADDRESSED} AND {BRIEFED}
+    AND (m.expires_at IS NULL OR m.expires_at > b.handed_at)
+)"""
+"""The batch `b` held the message in its room `k`, and not merely what lies on either side of it."""
+
+
+def taken(by: str) -> str:
+    """Some reader that fulfils `by`, a condition on `b`, has committed a batch that held the message."""
+    return f"""
+        EXISTS (SELECT FROM batch_rooms k
+                  JOIN batches b ON b.realm_id = k.realm_id AND b.batch_id = k.batch_id
+                  JOIN agents r ON r.realm_id = b.realm_id AND r.agent_id = b.agent_id
+                  JOIN conv_members c ON c.realm_id = b.realm_id AND c.agent_id = b.agent_id
+                                     AND c.conv_id = k.conv_id
+                 WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND b.committed_at IS NOT NULL
+                   AND {by} AND {HANDED})
+    """
 
 
 def state(stale_seconds: str) -> str:

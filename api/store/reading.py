@@ -6,16 +6,23 @@ two polls of one reader are one after the other, through whichever replica they 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from api.store.door import Door, Reader
 from api.store.messages import FROM_MESSAGE, MESSAGE
-from api.store.predicates import DELIVERABLE, MEMBER
+from api.store.predicates import MEMBER, WAITS, taken
 
 _NEWEST = """
     LATERAL (SELECT x.id FROM conv_messages x
               WHERE x.realm_id = c.realm_id AND x.conv_id = c.conv_id ORDER BY x.id DESC LIMIT 1) newest
 """
+
+_AMONG = "($3::bigint[] IS NULL OR c.conv_id = ANY ($3))"
+"""Of the rooms that were asked for; null: of all."""
+
+READ_BEFORE = f"(m.id <= {{replay_until_id}} AND {taken('b.agent_id <> $2')}) AS read_before"
+"""Said before the reader came, and another one has read it."""
 
 # A pure read: no lock, no transaction id. Most polls end here.
 PEEK = f"""
@@ -25,7 +32,14 @@ PEEK = f"""
            max(newest.id) AS newest_id,
            coalesce(array_agg(c.conv_id), '{{}}') AS rooms
       FROM conv_members c LEFT JOIN {_NEWEST} ON true
-     WHERE c.realm_id = $1 AND c.agent_id = $2 AND {MEMBER}
+     WHERE c.realm_id = $1 AND c.agent_id = $2 AND {MEMBER} AND {_AMONG}
+"""
+
+JOINED = f"""
+    SELECT v.name, c.conv_id
+      FROM conversations v
+      JOIN conv_members c ON c.realm_id = v.realm_id AND c.agent_id = $2 AND c.conv_id = v.conv_id
+     WHERE v.realm_id = $1 AND {MEMBER} AND v.name = ANY ($3::text[])
 """
 
 OPEN_BATCH = """
@@ -46,28 +60,24 @@ TAKE = f"""
     WITH r AS MATERIALIZED (
         SELECT * FROM agents WHERE realm_id = $1 AND agent_id = $2
     ), moved AS MATERIALIZED (
-        SELECT c.realm_id, c.conv_id, c.last_read_id, c.replay_until_id, c.handed_id,
+        SELECT c.realm_id, c.conv_id, c.last_read_id, c.replay_until_id, c.handed_id, c.briefed_since,
                newest.id AS newest_id
           FROM conv_members c CROSS JOIN {_NEWEST}
-         WHERE c.realm_id = $1 AND c.agent_id = $2 AND {MEMBER} AND newest.id > c.last_read_id
-           AND ($8::text[] IS NULL OR EXISTS (
-                SELECT FROM conversations v
-                 WHERE v.realm_id = c.realm_id AND v.conv_id = c.conv_id AND v.name = ANY ($8)))
+         WHERE c.realm_id = $1 AND c.agent_id = $2 AND {MEMBER} AND {_AMONG} AND newest.id > c.last_read_id
     ), unread AS MATERIALIZED (
-        SELECT moved.conv_id, m.id, m.size,
-               row_number() OVER (PARTITION BY moved.conv_id ORDER BY m.id) AS turn
-          FROM moved CROSS JOIN r CROSS JOIN LATERAL (
+        SELECT c.conv_id, m.id, m.size, row_number() OVER (PARTITION BY c.conv_id ORDER BY m.id) AS turn
+          FROM moved c CROSS JOIN r CROSS JOIN LATERAL (
               SELECT m.id, m.size FROM conv_messages m
-               WHERE m.realm_id = moved.realm_id AND m.conv_id = moved.conv_id AND m.id > moved.last_read_id
-                 AND m.id <= moved.newest_id AND {DELIVERABLE}
-               ORDER BY m.id LIMIT $3::int + 1) m
+               WHERE m.realm_id = c.realm_id AND m.conv_id = c.conv_id AND m.id > c.last_read_id
+                 AND m.id <= c.newest_id AND {WAITS}
+               ORDER BY m.id LIMIT $4::int + 1) m
     ), queued AS (
         SELECT conv_id, id, row_number() OVER turns AS place, sum(size) OVER turns AS bytes
           FROM unread WINDOW turns AS (ORDER BY turn, conv_id ROWS UNBOUNDED PRECEDING)
     ), taken AS MATERIALIZED (
-        SELECT conv_id, id FROM queued WHERE place <= $3 AND (bytes <= $4 OR place = 1)
+        SELECT conv_id, id FROM queued WHERE place <= $4 AND (bytes <= $5 OR place = 1)
     ), reached AS MATERIALIZED (
-        SELECT moved.conv_id, t.first_id, t.last_id, moved.replay_until_id, moved.handed_id,
+        SELECT moved.conv_id, t.first_id, t.last_id, moved.replay_until_id, moved.handed_id, moved.newest_id,
                CASE WHEN t.taken = u.unread THEN moved.newest_id ELSE t.last_id END AS cursor_id
           FROM moved
           CROSS JOIN LATERAL (SELECT count(*) AS unread FROM unread WHERE unread.conv_id = moved.conv_id) u
@@ -75,8 +85,8 @@ TAKE = f"""
                                 FROM taken WHERE taken.conv_id = moved.conv_id) t
     ), batch AS (
         INSERT INTO batches (realm_id, agent_id, lease, poll_key, fresh_until, committed_at)
-        SELECT $1, $2, $5, $7, clock_timestamp() + $6 * interval '1 second',
-               CASE WHEN $5::text IS NULL THEN clock_timestamp() END
+        SELECT $1, $2, $6, $8, clock_timestamp() + $7 * interval '1 second',
+               CASE WHEN $6::text IS NULL THEN clock_timestamp() END
          WHERE EXISTS (SELECT FROM taken)
         RETURNING batch_id
     ), kept AS (
@@ -89,10 +99,11 @@ TAKE = f"""
                read_id = CASE WHEN reached.first_id IS NULL THEN c.read_id ELSE reached.cursor_id END
           FROM reached
          WHERE c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = reached.conv_id
-           AND reached.cursor_id IS NOT NULL AND ($5::text IS NULL OR reached.first_id IS NULL)
+           AND reached.cursor_id IS NOT NULL AND ($6::text IS NULL OR reached.first_id IS NULL)
     )
     SELECT {MESSAGE}, (m.id <= reached.replay_until_id) AS replayed,
-           (m.id <= reached.handed_id) AS redelivered,
+           (m.id <= reached.handed_id) AS redelivered, reached.newest_id,
+           {READ_BEFORE.format(replay_until_id="reached.replay_until_id")},
            (SELECT count(*) FROM unread) > (SELECT count(*) FROM taken) AS more
       FROM taken
       JOIN conv_messages m ON m.realm_id = $1 AND m.id = taken.id
@@ -101,14 +112,16 @@ TAKE = f"""
 """
 
 AGAIN = f"""
-    SELECT {MESSAGE}, (m.id <= c.replay_until_id) AS replayed
+    SELECT {MESSAGE}, (m.id <= c.replay_until_id) AS replayed, true AS redelivered, newest.id AS newest_id,
+           {READ_BEFORE.format(replay_until_id="c.replay_until_id")}
       FROM batch_rooms k
       JOIN agents r ON r.realm_id = k.realm_id AND r.agent_id = $2
       JOIN conv_members c
         ON c.realm_id = k.realm_id AND c.agent_id = $2 AND c.conv_id = k.conv_id AND {MEMBER}
       JOIN conv_messages m ON m.realm_id = k.realm_id AND m.conv_id = k.conv_id
                           AND m.id BETWEEN k.first_id AND k.last_id {FROM_MESSAGE}
-     WHERE k.realm_id = $1 AND k.batch_id = $3 AND {DELIVERABLE}
+      CROSS JOIN {_NEWEST}
+     WHERE k.realm_id = $1 AND k.batch_id = $3 AND {WAITS}
      ORDER BY m.conv_id, m.id
 """
 
@@ -179,7 +192,7 @@ _WAITING = f"""
                     count(*) FILTER (WHERE m.urgent) AS urgent
                FROM conv_messages m
               WHERE m.realm_id = c.realm_id AND m.conv_id = c.conv_id
-                AND m.id > greatest(c.last_read_id, leased.id) AND {DELIVERABLE}) waiting
+                AND m.id > greatest(c.last_read_id, leased.id) AND {WAITS}) waiting
 """
 """Counts what waits behind the cursor and behind a fresh open batch; needs `r` and `c`."""
 
@@ -197,9 +210,18 @@ UNREAD_OF_BOX = _UNREAD.format(whose="r.box_id = $2 AND r.retired_at IS NULL")
 WAITING = _WAITING
 
 
-async def peek(db: Door, realm_id: int, agent_id: int) -> Any:
-    """Whether a poll would find something: (open_batch, moved, newest_id, rooms). Changes nothing."""
-    return (await db.fetch(PEEK, realm_id, agent_id))[0]
+async def peek(db: Door, realm_id: int, agent_id: int, rooms: list[int] | None) -> Any:
+    """Whether a poll of these rooms would find something: (open_batch, moved, newest_id, rooms).
+
+    Changes nothing. `rooms`: None for all that the agent is in.
+    """
+    return (await db.fetch(PEEK, realm_id, agent_id, rooms))[0]
+
+
+async def joined(db: Door, realm_id: int, agent_id: int, names: Collection[str]) -> dict[str, int]:
+    """Of the rooms and addresses that are named, those that the agent is in: name -> conv_id."""
+    rows = await db.fetch(JOINED, realm_id, agent_id, list(names))
+    return {row["name"]: row["conv_id"] for row in rows}
 
 
 async def open_batch(reader: Reader) -> Any:
@@ -220,10 +242,10 @@ async def take(
     lease: str | None,
     lease_seconds: int,
     poll_key: str | None,
-    rooms: list[str] | None,
+    rooms: list[int] | None,
 ) -> list[Any]:
-    """Hand over the next batch. Without a lease it is committed with this transaction."""
-    return await reader.rows(TAKE, limit, max_bytes, lease, lease_seconds, poll_key, rooms)
+    """Hand over the next batch of these rooms. Without a lease it is committed with this transaction."""
+    return await reader.rows(TAKE, rooms, limit, max_bytes, lease, lease_seconds, poll_key)
 
 
 async def again(reader: Reader, batch_id: int) -> list[Any]:
@@ -249,6 +271,11 @@ async def renew(reader: Reader, *, batch_id: int, lease_seconds: int) -> None:
 async def key(reader: Reader, *, batch_id: int, poll_key: str) -> None:
     """Let the reader's newest batch be the one that `polled_before` finds under this key."""
     await reader.rows(KEY, batch_id, poll_key)
+
+
+async def knows_lease(db: Door, realm_id: int, agent_id: int, lease: str) -> bool:
+    """Whether this reader was ever given the lease."""
+    return bool(await db.fetch(KNOWN_LEASE, realm_id, agent_id, lease))
 
 
 async def commit(reader: Reader, lease: str) -> bool:

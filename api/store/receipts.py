@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from api.store.door import Door
-from api.store.predicates import ADDRESSED, HEARS, MEMBER, state
+from api.store.predicates import ADDRESSED, HANDED, HEARS, MEMBER, state
 
 # Reading is a committed batch that held the message, not a cursor that went past it.
 RECEIPT = f"""
@@ -14,11 +14,10 @@ RECEIPT = f"""
            c.last_read_id >= m.id AS passed,
            (SELECT min(b.committed_at) FROM batch_rooms k JOIN batches b USING (realm_id, batch_id)
              WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND b.agent_id = r.agent_id
-               AND m.id BETWEEN k.first_id AND k.last_id
-               AND (m.expires_at IS NULL OR m.expires_at > b.handed_at)) AS read_at,
+               AND {HANDED}) AS read_at,
            EXISTS (SELECT FROM batch_rooms k JOIN batches b USING (realm_id, batch_id)
                     WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND b.agent_id = r.agent_id
-                      AND m.id BETWEEN k.first_id AND k.last_id AND b.committed_at IS NULL
+                      AND {HANDED} AND b.committed_at IS NULL
                       AND b.fresh_until > clock_timestamp()) AS leased,
            m.expires_at <= clock_timestamp() AS expired,
            r.wake_outcome, r.wake_reason,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.door import Door
-from api.store.predicates import ADDRESSED, DELIVERABLE, HEARS, MEMBER, state
+from api.store.predicates import ADDRESSED, HEARS, MEMBER, WAITS, state
 from api.store.reading import WAITING
 from api.store.tables import conv_members, conversations
 
@@ -19,16 +20,19 @@ ROOM = "SELECT conv_id, title FROM conversations WHERE realm_id = $1 AND name = 
 # has read, whichever is later: that is never shown again, while what an earlier joining passed may be.
 JOIN = f"""
     WITH r AS (SELECT * FROM agents WHERE realm_id = :realm_id AND agent_id = :agent_id),
+    c AS (SELECT clock_timestamp() - CAST(:within AS interval) AS briefed_since),
     newest AS (SELECT coalesce(max(id), 0) AS id FROM conv_messages
                 WHERE realm_id = :realm_id AND conv_id = :conv_id),
     oldest AS (SELECT min(id) AS id FROM (
-        SELECT m.id FROM conv_messages m, r
-         WHERE m.realm_id = :realm_id AND m.conv_id = :conv_id AND {DELIVERABLE}
+        SELECT m.id FROM conv_messages m, r, c
+         WHERE m.realm_id = :realm_id AND m.conv_id = :conv_id AND {WAITS}
          ORDER BY m.id DESC LIMIT :backfill) AS earlier)
-    INSERT INTO conv_members (realm_id, agent_id, conv_id, last_read_id, replay_until_id)
-    SELECT :realm_id, :agent_id, :conv_id, coalesce(oldest.id - 1, newest.id), newest.id FROM oldest, newest
+    INSERT INTO conv_members (realm_id, agent_id, conv_id, last_read_id, replay_until_id, briefed_since)
+    SELECT :realm_id, :agent_id, :conv_id, coalesce(oldest.id - 1, newest.id), newest.id, c.briefed_since
+      FROM oldest, newest, c
         ON CONFLICT (realm_id, agent_id, conv_id) DO UPDATE
        SET left_at = NULL, joined_at = clock_timestamp(), replay_until_id = excluded.replay_until_id,
+           briefed_since = excluded.briefed_since,
            last_read_id = greatest(conv_members.read_id, excluded.last_read_id)
      WHERE conv_members.left_at IS NOT NULL
 """
@@ -102,10 +106,31 @@ async def create(
 
 
 async def join(
-    connection: AsyncConnection, *, realm_id: int, agent_id: int, conv_id: int, backfill: int | None
+    connection: AsyncConnection,
+    *,
+    realm_id: int,
+    agent_id: int,
+    conv_id: int,
+    backfill: int | None,
+    within: dt.timedelta | None = None,
 ) -> bool:
-    """Make the agent a member. `backfill` None means all. False: it was one, and nothing has changed."""
-    values = {"realm_id": realm_id, "agent_id": agent_id, "conv_id": conv_id, "backfill": backfill}
+    """Make the agent a member. False: it was one, and nothing has changed.
+
+    Args:
+        connection: of the transaction.
+        realm_id: the realm.
+        agent_id: who joins.
+        conv_id: the room.
+        backfill: how many of the newest messages are unread to them; None: all.
+        within: only of so much time before now, but for what has an expiry of its own; None: of all time.
+    """
+    values = {
+        "realm_id": realm_id,
+        "agent_id": agent_id,
+        "conv_id": conv_id,
+        "backfill": backfill,
+        "within": within,
+    }
     return (await connection.execute(sa.text(JOIN), values)).rowcount > 0
 
 

@@ -191,6 +191,8 @@ conv_members = sa.Table(
     # How far batches went that were handed over and dropped: what comes again of them is marked.
     sa.Column("handed_id", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("replay_until_id", sa.BigInteger, nullable=False, server_default="0"),
+    # What was said before this is heard only if it has an expiry of its own; null: all is heard.
+    _moment("briefed_since"),
     _moment("joined_at", nullable=False),
     _moment("left_at"),  # the row stays, so that joining again shows nothing twice
     _agent("agent_id"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.conftest import run_sql
 from tests.http.running import Party, Running, until
 
 
@@ -91,3 +92,78 @@ async def test_a_box_that_comes_back_hears_nothing_of_the_time_between(record: R
     await record.operator.delete("/v1/admin/boxes/work3")
     await send(other, "everyone", "between")
     assert await unread(await record.box("work3")) == {}
+
+
+async def test_a_briefing_reaches_a_day_back_but_for_what_has_an_expiry_of_its_own(
+    record: Running, database_url: str
+) -> None:
+    box, other = await record.box("work3"), await record.session(await record.box("devmac"))
+    first = await record.session(box, "reach")
+    for body, ttl in (("lasts", 3600), ("old", None), ("lasts, too", 3600), ("fresh", None)):
+        new = {"to": "reach", "body": body, "ttl_seconds": ttl}
+        assert (await other.post("/v1/messages", new)).status == 201
+    await run_sql(
+        database_url,
+        "UPDATE conv_messages SET created_at = created_at - interval '24 hours' WHERE body <> 'fresh'",
+    )
+    second = await record.session(box, "reach")
+    counted = (await second.get("/v1/unread")).body["agents"]
+    assert counted[str(second.agent)]["rooms"] == {"@reach": 3}
+    briefed = {"@reach": [("lasts", True), ("lasts, too", True), ("fresh", True)]}
+    leased = (await second.post("/v1/poll", {"ack": "lease"})).body
+    assert (leased["count"], leased["more"]) == (3, False)
+    assert await unread(second) == briefed  # again, and committed
+    assert await unread(first) == {
+        "@reach": [("lasts", False), ("old", False), ("lasts, too", False), ("fresh", False)]
+    }
+    history = (await other.get("/v1/search?q=old")).body["messages"]
+    receipt = (await other.get(f"/v1/messages/{history[0]['id']}")).body["receipt"]
+    assert [each["agent"] for each in receipt["read_by"]] == [first.agent]
+    assert [(each["agent"], each["why"]) for each in receipt["unread_by"]] == [(second.agent, "skipped")]
+
+
+async def test_what_is_too_old_takes_no_place_in_the_briefing(record: Running, database_url: str) -> None:
+    box, other = await record.box("work3"), await record.session(await record.box("devmac"))
+    new = {"to": "everyone", "body": "lasts", "ttl_seconds": 3600}
+    assert (await other.post("/v1/messages", new)).status == 201
+    await send(other, "everyone", *(f"old {n}" for n in range(21)))
+    await run_sql(
+        database_url, "UPDATE conv_messages SET created_at = created_at - interval '24 hours 1 second'"
+    )
+    assert await unread(await record.session(box)) == {"@everyone": [("lasts", True)]}
+
+
+async def test_a_room_is_joined_with_what_was_said_however_long_ago(
+    record: Running, database_url: str
+) -> None:
+    box, other = await record.box("work3"), await record.session(await record.box("devmac"))
+    await other.post("/v1/rooms", {"name": "api"})
+    await other.post("/v1/rooms/api/messages", {"body": "long ago"})
+    await run_sql(database_url, "UPDATE conv_messages SET created_at = created_at - interval '9 days'")
+    session = await record.session(box)
+    await session.post("/v1/rooms/api/join", {"backfill": "all"})
+    assert await unread(session) == {"api": [("long ago", True)]}
+
+
+async def test_a_briefing_says_what_another_has_read_already(record: Running) -> None:
+    box, other = await record.box("work3"), await record.session(await record.box("devmac"))
+    first = await record.session(box, "reach")
+    await send(other, "reach", "read")
+    await unread(first)
+    await send(other, "reach", "handed over, not read")
+    await first.post("/v1/poll", {"ack": "lease"})
+    second = await record.session(box, "reach")
+
+    async def texts(**how: str) -> list[str]:
+        rooms = (await second.post("/v1/poll", how)).body["rooms"]
+        return [message["text"] for room in rooms for message in room["messages"]]
+
+    marker = f"[message from {other.agent}, sent before you started"
+    expected = [f"{marker}, already read by another] read", f"{marker}] handed over, not read"]
+    assert await texts(ack="lease") == expected
+    assert (
+        await texts(poll_key="k") == await texts(poll_key="k") == expected
+    )  # its own reading is not another's
+    await send(other, "reach", "now")
+    await unread(first)
+    assert await texts() == [f"[message from {other.agent}] now"]

@@ -338,3 +338,80 @@ async def test_a_cursor_cannot_be_moved_ahead_of_an_empty_room(pair: tuple[Party
     await said(speaker, "api", "heard")
     assert (await speaker.post("/v1/messages", {"to": "everyone", "body": "heard, too"})).status == 201
     assert sorted(body for body, _ in flat(await poll(reader))) == ["heard", "heard, too"]
+
+
+async def test_a_repeated_batch_says_how_many_newer_ones_wait_and_which_is_the_newest(
+    pair: tuple[Party, Party],
+) -> None:
+    speaker, reader = pair
+    for party in pair:
+        await party.post("/v1/rooms", {"name": "ops"})
+    await said(speaker, "api", "one")
+    await poll(reader, ack="lease")
+    in_api = [await said(speaker, "api", f"api {n}") for n in range(2)]
+    in_ops = [await said(speaker, "ops", f"ops {n}") for n in range(3)]
+    again = await poll(reader, ack="lease")
+    assert flat(again) == [("one", True)]
+    assert (again["more"], again["unread_left"], again["newest_id"]) == (True, 5, in_ops[-1])
+    assert [(room["unread_left"], room["newest_id"]) for room in again["rooms"]] == [(2, in_api[-1])]
+    first = await poll(reader, seen=again["lease"], limit=1)
+    assert (first["count"], first["more"], first["unread_left"]) == (1, True, 4)
+    rest = await poll(reader)
+    assert (rest["count"], rest["more"], rest["unread_left"]) == (4, False, 0)
+    assert {room["room"]: room["newest_id"] for room in rest["rooms"]} == {
+        "api": in_api[-1],
+        "ops": in_ops[-1],
+    }
+    empty = await poll(reader)
+    assert (empty["count"], empty["unread_left"], empty["newest_id"]) == (0, 0, in_ops[-1])
+
+
+async def test_a_poll_of_some_rooms_tells_of_those_rooms_alone(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    for party in pair:
+        await party.post("/v1/rooms", {"name": "ops"})
+    newest = [await said(speaker, "api", f"api {n}") for n in range(3)][-1]
+    for n in range(2):
+        await said(speaker, "ops", f"ops {n}")
+    some = await poll(reader, rooms=["api"], limit=2)
+    assert flat(some) == [("api 0", False), ("api 1", False)]
+    assert (some["more"], some["unread_left"], some["newest_id"]) == (True, 1, newest)
+    rest = await poll(reader, rooms=["api"], ack="lease")
+    assert flat(rest) == [("api 2", False)]
+    assert (rest["more"], rest["unread_left"], rest["newest_id"]) == (False, 0, newest)
+    again = await poll(reader, rooms=["ops"], ack="lease")
+    assert (flat(again), again["lease"]) == ([("api 2", True)], rest["lease"])
+    assert (again["more"], again["unread_left"]) == (True, 2)
+    assert flat(await poll(reader, rooms=["ops"], seen=rest["lease"])) == [("ops 0", False), ("ops 1", False)]
+
+
+async def test_a_poll_of_some_rooms_waits_for_those_rooms(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    for party in pair:
+        await party.post("/v1/rooms", {"name": "ops"})
+    waiting = asyncio.create_task(poll(reader, rooms=["ops", "@devmac"], wait_seconds=15))
+    await said(speaker, "api", "not asked for")
+    await asyncio.wait([waiting], timeout=1.5)
+    assert not waiting.done()
+    await speaker.post("/v1/messages", {"to": "devmac", "body": "asked for"})
+    assert flat(await waiting) == [("asked for", False)]
+    assert flat(await poll(reader)) == [("not asked for", False)]
+
+
+@pytest.mark.parametrize(
+    "rooms", [[], ["nowhere"], ["api", "elsewhere"], ["left"], ["@work3"], ["@nobody"]], ids=str
+)
+async def test_a_poll_of_a_room_that_the_caller_is_not_in_is_refused_and_consumes_nothing(
+    pair: tuple[Party, Party], rooms: list[str]
+) -> None:
+    speaker, reader = pair
+    for party, name in ((speaker, "elsewhere"), (speaker, "left"), (reader, "left")):
+        await party.post("/v1/rooms", {"name": name})
+    await reader.post("/v1/rooms/left/leave")
+    await said(speaker, "api", "one")
+    lease = (await poll(reader, ack="lease"))["lease"]
+    await said(speaker, "api", "two")
+    reply = await reader.post("/v1/poll", {"rooms": rooms, "seen": lease, "wait_seconds": 10})
+    assert (reply.status, reply.body["field"]) == (422, "rooms")
+    assert set(rooms) - {"api"} == {room for room in rooms if room in reply.body["detail"] and room != "api"}
+    assert flat(await poll(reader, ack="lease")) == [("one", True)]

@@ -18,6 +18,9 @@ from readyroom.speaker import ask
 WAIT_SECONDS = 25
 PAUSE_SECONDS = 1.0
 
+WHY = {"expired": "it expired unread", "retired": "the session that it was for has gone without reading it"}
+"""Why a message stayed undelivered, in plain words."""
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 Room = Annotated[str, typer.Argument(help="The room's name.", show_default=False)]
@@ -55,8 +58,16 @@ def message(
 
 @app.command()
 def undelivered(as_json: AsJson = False) -> None:
-    """Show what nobody took of what you said."""
-    _show(ask(lambda record: record.undelivered()), "Nothing stayed undelivered.", as_json)
+    """Show what nobody took of what you said, and why."""
+    rows = ask(lambda record: record.undelivered())
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json({"messages": rows})
+    for row in rows:
+        screen.message(row)
+        screen.line(f"Undelivered: {WHY.get(row['why'], row['why'])}.")
+    if not rows:
+        screen.line("Nothing stayed undelivered.")
 
 
 @app.command()

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import AwareDatetime
 
 from api.auth import CallerDep, RecordDep
-from api.routes.paging import FoundPage, Page
+from api.routes.paging import FoundPage, Page, UndeliveredPage
 from api.services.envelope import Message
 from api.services.messages import SearchIn
 from api.services.receipts import FullReceipt
@@ -30,7 +30,7 @@ class MessageOut(msgspec.Struct):
 ANSWERS = {
     "/v1/messages/{message_id}": MessageOut,
     "/v1/threads/{thread_id}": Page,
-    "/v1/undelivered": Page,
+    "/v1/undelivered": UndeliveredPage,
     "/v1/search": FoundPage,
 }
 """What the GETs of this module answer, for the OpenAPI document."""
@@ -71,7 +71,7 @@ async def undelivered(
     """What nobody took of what the caller, or a session of the bare box that calls, has said."""
     messages = await record.closing.undelivered(caller, after=int(cursor), limit=limit)
     behind = str(messages[-1].id) if len(messages) == limit else None
-    content = msgspec.json.encode(Page(messages, behind))
+    content = msgspec.json.encode(UndeliveredPage(messages, behind))
     return Response(content, media_type="application/json")
 
 

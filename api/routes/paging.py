@@ -12,6 +12,7 @@ from fastapi import Query
 from pydantic import AfterValidator
 
 from api.errors import BadField
+from api.services.closing import Undelivered
 from api.services.envelope import Found, Message
 
 Row = TypeVar("Row")
@@ -28,6 +29,13 @@ class FoundPage(msgspec.Struct):
     """A page of what a search found, best first."""
 
     messages: list[Found]
+    next_cursor: str | None
+
+
+class UndeliveredPage(msgspec.Struct):
+    """A page of what nobody took, oldest first."""
+
+    messages: list[Undelivered]
     next_cursor: str | None
 
 

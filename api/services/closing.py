@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import msgspec
 import structlog
 
 from api.db import Database
@@ -30,6 +31,12 @@ REASONS = {
 }
 
 
+class Undelivered(Message, kw_only=True):
+    """A message that nobody took; `why` is `expired`, or `retired`: its addressee went without reading it."""
+
+    why: str
+
+
 class Closing:
     """Looks for messages that closed unread, sessions that stayed away, and realms whose time is over."""
 
@@ -41,7 +48,7 @@ class Closing:
         self._identity = identity
         self._retire_after_seconds = retire_after_seconds
 
-    async def undelivered(self, caller: Caller, *, after: int, limit: int) -> list[Message]:
+    async def undelivered(self, caller: Caller, *, after: int, limit: int) -> list[Undelivered]:
         """What nobody took of what the caller said; a box sees its sessions', a person the orphans, too."""
         rows = await store.listed(
             self._db,
@@ -51,7 +58,7 @@ class Closing:
             after=after,
             limit=limit,
         )
-        return [from_row(row) for row in rows]
+        return [Undelivered(**msgspec.structs.asdict(from_row(row)), why=row["why"]) for row in rows]
 
     async def run(self) -> None:
         """Take a turn every second until cancelled."""

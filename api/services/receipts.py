@@ -50,6 +50,30 @@ def from_rows(rows: list[Any]) -> FullReceipt:
     )
 
 
+DIALOG, TYPING, BUSY, NO_WAY = (
+    "held: permission dialog open",
+    "held: someone is typing",
+    "busy",
+    "no way to wake it",
+)
+
+_HOLDS = {
+    "dialog open": DIALOG,
+    "draft": TYPING,
+    "recent key": TYPING,
+    "busy": BUSY,
+    "output still moving": BUSY,
+    "offline": "offline",
+    "pane gone": NO_WAY,
+    "process gone": NO_WAY,
+    "no answer": NO_WAY,
+    "no way to wake it": NO_WAY,
+}
+"""A notifier's reasons in the words of receipts; what is not here is told as it is, behind `held: `."""
+
+_STATES = {"busy": BUSY, "waiting": DIALOG, "suspended": "held: suspended"}
+
+
 def why(row: Any) -> str:
     """The strongest thing that is known of why a reader has not taken the message."""
     if row["expired"]:
@@ -61,12 +85,11 @@ def why(row: Any) -> str:
     if row["state"] == "offline":
         since = row["offline_since"]
         return f"offline since {since:%Y-%m-%dT%H:%M:%SZ}" if since is not None else "offline"
-    if row["wake_outcome"] == "held" and row["wake_reason"]:
-        return f"held: {row['wake_reason']}"
+    if row["wake_outcome"] == "held" and row["wake_reason"] and row["state"] != "unknown":
+        reason = row["wake_reason"]
+        return _HOLDS.get(reason, f"held: {reason}")
     if row["wake_outcome"] in ("sent", "started") and row["woken_seconds"] is not None:
         return f"woken {max(0, round(row['woken_seconds']))} s ago"
-    if row["state"] in ("busy", "waiting", "suspended"):
-        return str(row["state"])
-    return (
-        "no way to wake it" if row["wake_outcome"] is None and row["state"] == "unknown" else "not read yet"
-    )
+    if row["state"] in _STATES:
+        return _STATES[row["state"]]
+    return NO_WAY if row["wake_outcome"] is None and row["state"] == "unknown" else "not read yet"

@@ -54,7 +54,7 @@ PEOPLE = (
 )
 
 LIST = f"""
-    SELECT {MESSAGE}
+    SELECT {MESSAGE}, u.reason AS why
       FROM undelivered u
       JOIN conv_messages m ON m.realm_id = u.realm_id AND m.id = u.id {FROM_MESSAGE}
      WHERE u.realm_id = $1 AND u.id > $4

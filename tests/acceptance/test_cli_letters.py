@@ -36,8 +36,9 @@ def test_what_nobody_took_is_listed(room: str, here: Shell, there: Shell) -> Non
     assert "Nothing stayed" in there.run("undelivered").stdout
     here.run("say", room, "too late", "--ttl", "0.1")
     here.run("poll", "--wait", "20")  # the report
-    assert "> too late" in here.run("undelivered").stdout
-    assert [m["body"] for m in here.json("undelivered")["messages"]] == ["too late"]
+    shown = here.run("undelivered").stdout.splitlines()
+    assert shown[2:] == ["> too late", "Undelivered: it expired unread."]
+    assert [(m["body"], m["why"]) for m in here.json("undelivered")["messages"]] == [("too late", "expired")]
 
 
 def test_a_payload_comes_from_a_file_and_its_summary_is_the_text(

@@ -103,7 +103,7 @@ async def test_a_receipt_says_who_has_read_and_why_others_have_not(record: Runni
     assert why == {
         readers["leases"].agent: "leased",
         readers["skips"].agent: "skipped",
-        readers["held"].agent: "held: dialog open",
+        readers["held"].agent: "held: permission dialog open",
     }
 
 

@@ -19,6 +19,10 @@ async def listed(party: Party) -> list[int]:
     return [message["id"] for message in (await party.get("/v1/undelivered")).body["messages"]]
 
 
+async def reasons(party: Party) -> set[str]:
+    return {message["why"] for message in (await party.get("/v1/undelivered")).body["messages"]}
+
+
 async def reported(party: Party, count: int) -> list[dict[str, Any]]:
     """The reports that come, when as many as expected have come."""
     got: list[dict[str, Any]] = []
@@ -48,6 +52,7 @@ async def test_a_message_that_expires_unread_is_reported_once(record: Running) -
     assert "(100 more characters)" in report["body"]
     assert report["text"].startswith(f"[message from system, reply to #{gone}] Undelivered: ")
     assert await listed(speaker) == await listed(box) == [gone]
+    assert await reasons(speaker) == {"expired"}
     assert await listed(reader) == []
     again = await said(speaker, "api", "another", ttl_seconds=0.2)
     assert [each["in_reply_to"] for each in await reported(speaker, 1)] == [again]
@@ -74,7 +79,7 @@ async def test_a_message_to_a_session_that_leaves_without_reading_is_reported(re
     assert (await reader.post("/v1/checkout")).status == 200
     got = await reported(speaker, 2)
     assert {each["in_reply_to"] for each in got} == {reply.body["message"]["id"], in_room}
-    assert {each["payload"]["reason"] for each in got} == {"retired"}
+    assert {each["payload"]["reason"] for each in got} == await reasons(speaker) == {"retired"}
 
 
 async def test_where_the_sender_is_gone_the_people_are_told(record: Running) -> None:

@@ -33,8 +33,8 @@ PLAIN_PORTS = 1024
 
 _PUBLIC_IPV6 = ip_network("2000::/3")
 _DISGUISED = tuple(
-    map(ip_network, ("2001::/23", "2002::/16", "3fff::/20", "192.88.99.0/24"))
-)  # tunnels to IPv4 addresses, and addresses for documents, that ipaddress takes for public
+    map(ip_network, ("2001::/23", "2002::/16", "3fff::/20", "192.88.99.0/24", "168.63.129.16/32"))
+)  # tunnels to IPv4 addresses, addresses for documents, and a cloud's own host, all public to ipaddress
 
 
 def is_public(address: Address) -> bool:

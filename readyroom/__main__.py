@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("readyroom.look", "Find messages by their words."),
     "tail": ("readyroom.look", "Follow what is said as it comes; marks nothing as read."),
     "export": ("readyroom.look", "A whole room as Markdown or JSON Lines."),
+    "webhook": (
+        "readyroom.webhook",
+        "Https addresses that are told of what I hear: add, list, rotate, remove.",
+    ),
     "demo": ("readyroom.demo", "Two sessions on two boxes; one wakes the other, in front of your eyes."),
 }
 """Command -> (module, one line of help). A module has `main(argv) -> int`; argv[0] is the command."""

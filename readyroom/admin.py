@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +16,7 @@ from notifier.record.transport import segment
 from notifier.settings import Settings
 from readyroom.entrance import WrongUsageError, enter
 from readyroom.screen import Screen, inert, moment
+from readyroom.secret_file import new_file
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -158,7 +158,7 @@ def audit(
 
 def _token(path: str, body: Json | None, realm: str | None, token_file: Path | None, as_json: bool) -> None:
     """Have a token made, and show it once or put it where only this user reads it."""
-    with _new_file(token_file) if token_file else nullcontext() as file:
+    with new_file(token_file) if token_file else nullcontext() as file:
         made = _ask("POST", path, body, query={"realm": realm})
         if file is not None:
             file.write(f"{made['token']}\n")
@@ -167,24 +167,6 @@ def _token(path: str, body: Json | None, realm: str | None, token_file: Path | N
         return Screen(as_json=True).json(made)
     sys.stderr.write(f"Token {made['token_id']}, shown once; the record keeps only its hash:\n")
     Screen(as_json=False).line(made["token"] or made["token_file"])
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[TextIO]:
-    """A new file that only this user reads; removed again if the block fails."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise WrongUsageError(
-            f"{path} cannot be made ({os.strerror(error.errno or 0).lower()}). "
-            "Name a new file in a folder of yours."
-        ) from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        try:
-            yield file
-        except BaseException:
-            path.unlink()
-            raise
 
 
 def _list(path: str, name: str, query: Mapping[str, object], as_json: bool) -> None:

@@ -86,6 +86,16 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
+class Rotated:
+    """A webhook's new secret, shown this once. Until `old_secret_until` the old one signs beside it."""
+
+    webhook: str
+    url: str
+    secret: str
+    old_secret_until: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """A webhook as its owner sees it; `failure` says what became of the last attempt that failed."""
 
@@ -96,6 +106,7 @@ class Listed:
     failing_since: dt.datetime | None
     disabled_at: dt.datetime | None
     failure: str | None
+    old_secret_until: dt.datetime | None
 
 
 class Webhooks:
@@ -142,7 +153,7 @@ class Webhooks:
         """
         await self._sender.check(url)
         webhook_id = f"wh_{secrets.token_hex(12)}"
-        secret = f"whsec_{base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()}"
+        secret = _new_secret()
         async with self._db.transaction() as tx:
             created_at = await store.add(
                 tx,
@@ -165,18 +176,42 @@ class Webhooks:
         )
         return [_listed(row) for row in rows]
 
+    async def rotate(self, caller: Caller, webhook_id: str, *, overlap_seconds: float) -> Rotated:
+        """Give one of the caller's webhooks another secret; both sign for `overlap_seconds`.
+
+        A secret that was replaced earlier ends at once.
+
+        Raises:
+            NoSuchThing: the caller has none of this id.
+        """
+        _check_id(webhook_id)
+        secret = _new_secret()
+        async with self._db.transaction() as tx:
+            rotated = await store.rotate(
+                tx,
+                realm_id=caller.realm_id,
+                agent_id=caller.agent_id,
+                webhook_id=webhook_id,
+                secret=secret,
+                overlap_seconds=overlap_seconds,
+            )
+        if rotated is None:
+            raise _no_such_webhook()
+        log.info("webhook_rotated", webhook=webhook_id, agent=caller.handle)
+        return Rotated(webhook_id, rotated.url, secret, rotated.old_secret_until)
+
     async def remove(self, caller: Caller, webhook_id: str) -> None:
         """Delete one of the caller's webhooks.
 
         Raises:
             NoSuchThing: the caller has none of this id.
         """
-        known = webhook_id.isascii() and webhook_id.isprintable()
+        _check_id(webhook_id)
         async with self._db.transaction() as tx:
-            if not known or not await store.remove(
+            if not await store.remove(
                 tx, realm_id=caller.realm_id, agent_id=caller.agent_id, webhook_id=webhook_id
             ):
-                raise NoSuchThing("You have no such webhook. GET /v1/webhooks lists yours.")
+                raise _no_such_webhook()
         log.info("webhook_removed", webhook=webhook_id, agent=caller.handle)
 
     def moved(self, conv_id: int) -> None:
@@ -270,17 +305,31 @@ class Webhooks:
         self._system.announce([told] if told else [])
 
 
+def _new_secret() -> str:
+    return f"whsec_{base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()}"
+
+
+def _check_id(webhook_id: str) -> None:
+    if not (webhook_id.isascii() and webhook_id.isprintable()):
+        raise _no_such_webhook()
+
+
+def _no_such_webhook() -> NoSuchThing:
+    return NoSuchThing("You have no such webhook. GET /v1/webhooks lists yours.")
+
+
 def _signed(nudge: Any, body: str) -> dict[str, str]:
     # The same for each attempt at one nudge, and it tells no number of the record's.
     what = f"{nudge['webhook_id']} {nudge['conv_id']} {nudge['nudged_id']}"
     nudge_id = f"nudge_{hashlib.sha256(what.encode()).hexdigest()[:32]}"
     now = dt.datetime.now(dt.UTC)
+    signing = [secret for secret in (nudge["secret"], nudge["old_secret"]) if secret is not None]
     return {
         "content-type": "application/json",
         "user-agent": "readyroom",
         "webhook-id": nudge_id,
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Signer(nudge["secret"]).sign(nudge_id, now, body),
+        "webhook-signature": " ".join(Signer(secret).sign(nudge_id, now, body) for secret in signing),
     }
 
 
@@ -306,4 +355,5 @@ def _listed(row: Any) -> Listed:
         failing_since=row["failing_since"],
         disabled_at=row["disabled_at"],
         failure=row["failure"],
+        old_secret_until=row["old_secret_until"],
     )

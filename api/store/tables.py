@@ -329,6 +329,8 @@ webhooks = sa.Table(
     sa.Column("agent_id", sa.BigInteger, nullable=False),
     sa.Column("url", sa.Text, nullable=False),
     sa.Column("secret", sa.Text, nullable=False),  # as it is: a signature cannot be made of its hash
+    sa.Column("old_secret", sa.Text),
+    _moment("old_secret_until"),  # until then the old one signs, too
     sa.Column("since_id", sa.BigInteger, nullable=False),  # what was said before it existed is not its affair
     _moment("created_at", nullable=False),
     _moment("next_at", nullable=False),  # when it may be tried; a replica that tries it moves this ahead

@@ -75,6 +75,7 @@ CLAIM = f"""
         RETURNING w.*
     )
     SELECT realm_id, webhook_id, url, secret, attempts, conv_id, nudged_id, room, sender, at,
+           CASE WHEN old_secret_until > clock_timestamp() THEN old_secret END AS old_secret,
            coalesce(extract(epoch FROM clock_timestamp() - failing_since), 0)::float8 AS failing_seconds
       FROM claimed JOIN due USING (realm_id, webhook_id)
 """
@@ -103,8 +104,18 @@ DISABLE = """
     RETURNING r.handle, realms.name AS realm
 """
 
+ROTATE = """
+    UPDATE webhooks
+       SET secret = :secret, old_secret = secret,
+           old_secret_until = clock_timestamp() + CAST(:overlap AS float8) * interval '1 second'
+     WHERE realm_id = :realm_id AND agent_id = :agent_id AND webhook_id = :webhook_id
+    RETURNING url, old_secret_until
+"""
+
 LIST = """
-    SELECT webhook_id, url, created_at, failing_since, failure, disabled_at FROM webhooks
+    SELECT webhook_id, url, created_at, failing_since, failure, disabled_at,
+           CASE WHEN old_secret_until > clock_timestamp() THEN old_secret_until END AS old_secret_until
+      FROM webhooks
      WHERE realm_id = $1 AND agent_id = $2 AND webhook_id > $3 ORDER BY webhook_id LIMIT $4
 """
 
@@ -135,6 +146,26 @@ async def add(
         since_id=newest.where(conv_messages.c.realm_id == realm_id).scalar_subquery(),
     )
     return await connection.scalar(new.returning(webhooks.c.created_at))
+
+
+async def rotate(
+    connection: AsyncConnection,
+    *,
+    realm_id: int,
+    agent_id: int,
+    webhook_id: str,
+    secret: str,
+    overlap_seconds: float,
+) -> Any:
+    """Give one of the agent's webhooks another secret: (url, old_secret_until); None: there is none."""
+    values = {
+        "realm_id": realm_id,
+        "agent_id": agent_id,
+        "webhook_id": webhook_id,
+        "secret": secret,
+        "overlap": overlap_seconds,
+    }
+    return (await connection.execute(sa.text(ROTATE), values)).one_or_none()
 
 
 async def remove(connection: AsyncConnection, *, realm_id: int, agent_id: int, webhook_id: str) -> bool:

@@ -152,6 +152,33 @@ class Record(Transport):
         messages: list[Json] = answer["messages"]
         return messages
 
+    async def webhooks(self) -> list[Json]:
+        """Our webhooks and how each is doing, all pages of it."""
+        return await self._pages("/v1/webhooks", "webhooks", {})
+
+    async def add_webhook(self, url: str) -> Json:
+        """Have an https address told: `{"webhook", "url", "secret", "created_at"}`.
+
+        Never repeated: the secret of an answer that was lost would stay unknown.
+        """
+        return await self.call("POST", "/v1/webhooks", {"url": url}, repeatable=False)
+
+    async def rotate_webhook(self, webhook: str, *, overlap_seconds: float | None = None) -> Json:
+        """Another secret for one of our webhooks: `{"webhook", "url", "secret", "old_secret_until"}`.
+
+        Never repeated: a second rotation would end the secret that signed until now.
+        """
+        return await self.call(
+            "POST",
+            f"/v1/webhooks/{segment(webhook)}/secret",
+            {"overlap_seconds": overlap_seconds},
+            repeatable=False,
+        )
+
+    async def remove_webhook(self, webhook: str) -> None:
+        """Delete one of our webhooks."""
+        await self.call("DELETE", f"/v1/webhooks/{segment(webhook)}")
+
     async def feed(self, cursor: str | None, *, limit: int | None = None, wait_seconds: float = 0) -> Json:
         """What comes behind a cursor that we hold: `{"messages", "next_cursor"}`; `newest` is the end."""
         query = {"cursor": cursor, "limit": limit, "wait_seconds": wait_seconds or None}

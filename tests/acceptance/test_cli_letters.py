@@ -31,6 +31,29 @@ def test_a_letter_reaches_an_address_and_its_receipt_tells_who_has_read_it(here:
     assert "nobody but you" in here.run("send", "no-such-one", "x", status=1).stderr
 
 
+def test_a_webhook_is_made_rotated_and_removed(here: Shell, tmp_path: Path) -> None:
+    assert "You have no webhook" in here.run("webhook", "list").stdout
+    refused = here.run("webhook", "add", "http://127.0.0.1:1/", status=1)
+    assert "not public" in refused.stderr
+    made = here.json("webhook", "add", "-", stdin="https://93.184.216.34/hook\n")
+    (row,) = here.json("webhook", "list")["webhooks"]
+    assert (row["webhook"], row["url"], row["state"]) == (made["webhook"], made["url"], "active")
+    file = tmp_path / "secret"
+    shown = here.run("webhook", "rotate", made["webhook"], "--secret-file", str(file))
+    secret = file.read_text().strip()
+    assert secret.startswith("whsec_")
+    assert secret not in (made["secret"], *shown.stdout.split(), *shown.stderr.split())
+    assert "The old one signs until" in shown.stderr
+    third = here.run("webhook", "rotate", made["webhook"], "--overlap", "0").stdout.strip()
+    assert third.startswith("whsec_")
+    listed = here.run("webhook", "list").stdout
+    assert made["webhook"] in listed
+    assert "whsec_" not in listed
+    here.run("webhook", "remove", made["webhook"])
+    assert here.json("webhook", "list") == {"webhooks": []}
+    assert "no such webhook" in here.run("webhook", "rotate", made["webhook"], status=1).stderr
+
+
 def test_what_nobody_took_is_listed(room: str, here: Shell, there: Shell) -> None:
     there.run("leave", room)
     assert "Nothing stayed" in there.run("undelivered").stdout

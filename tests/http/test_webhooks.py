@@ -81,6 +81,61 @@ async def test_the_secret_is_shown_once_and_a_webhook_is_its_makers_alone(
     assert (await reader.delete(f"/v1/webhooks/{hook['webhook']}")).code == "not_found"
 
 
+async def test_two_secrets_sign_for_a_time_and_then_the_new_one_alone(
+    record: Running, receiver: Receiver
+) -> None:
+    _, speaker, reader = await pair(record)
+    hook = await hooked(reader, receiver)
+    path = f"/v1/webhooks/{hook['webhook']}/secret"
+    rotated = await reader.post(path)
+    assert (rotated.status, rotated.body["webhook"]) == (200, hook["webhook"])
+    assert rotated.body["secret"] not in (hook["secret"], None)
+    (shown,) = await listed(reader)
+    assert shown["old_secret_until"] == rotated.body["old_secret_until"]
+    assert rotated.body["secret"] not in str(shown)
+    await said(speaker, "api", "while both sign")
+    (got,) = await receiver.has(1)
+    for secret in (hook["secret"], rotated.body["secret"]):
+        assert Webhook(secret).verify(got.raw, dict(got.headers)) == got.nudge
+    last = (await reader.post(path, {"overlap_seconds": 0})).body["secret"]
+    await said(speaker, "api", "the last one alone")
+    _, got = await receiver.has(2)
+    assert Webhook(last).verify(got.raw, dict(got.headers)) == got.nudge
+    for secret in (hook["secret"], rotated.body["secret"]):
+        with pytest.raises(WebhookVerificationError):
+            Webhook(secret).verify(got.raw, dict(got.headers))
+    assert [each["old_secret_until"] for each in await listed(reader)] == [None]
+
+
+async def test_an_old_secret_ends_when_its_time_is_over(record: Running, receiver: Receiver) -> None:
+    _, speaker, reader = await pair(record)
+    hook = await hooked(reader, receiver)
+    await reader.post(f"/v1/webhooks/{hook['webhook']}/secret", {"overlap_seconds": 0.2})
+
+    async def over() -> bool:
+        return [each["old_secret_until"] for each in await listed(reader)] == [None]
+
+    await until(over, "its time is over")
+    await said(speaker, "api", "afterwards")
+    (got,) = await receiver.has(1)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(hook["secret"]).verify(got.raw, dict(got.headers))
+
+
+async def test_a_secret_is_its_owners_alone_to_change(record: Running, receiver: Receiver) -> None:
+    box, speaker, reader = await pair(record)
+    hook = await hooked(reader, receiver)
+    path = f"/v1/webhooks/{hook['webhook']}/secret"
+    for other in (box, speaker, reader.speaking_as(None)):
+        assert (await other.post(path)).code == "not_found"
+    assert (await reader.post("/v1/webhooks/wh_none/secret")).code == "not_found"
+    for bad in ({"overlap_seconds": -1}, {"overlap_seconds": 10**9}, {"secret": "mine"}):
+        assert (await reader.post(path, bad)).status == 422
+    await said(speaker, "api", "nothing has changed")
+    (got,) = await receiver.has(1)
+    assert Webhook(hook["secret"]).verify(got.raw, dict(got.headers)) == got.nudge
+
+
 async def test_it_fires_for_what_its_agent_hears_and_for_nothing_else(
     record: Running, receiver: Receiver
 ) -> None:

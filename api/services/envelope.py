@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from api.services.highlighting import highlighted
+
 
 class Message(msgspec.Struct, kw_only=True):
     """A message as the record answers it; contract section 4 says what each field means."""
@@ -42,13 +44,12 @@ class Found(Message, kw_only=True):
     highlight: str = ""
 
 
-def found(row: Any) -> Found:
-    """Build a found message from a search's row."""
+def found(row: Any, sought: frozenset[str]) -> Found:
+    """Build a found message from a search's row; `sought` are the words that it was sought by."""
     message = from_row(row)
+    words = message.body if message.body is not None else _summary(message.payload)
     return Found(
-        **{field: getattr(message, field) for field in message.__struct_fields__},
-        rank=row["rank"],
-        highlight=row["highlight"],
+        **msgspec.structs.asdict(message), rank=row["rank"], highlight=highlighted(words or "", sought)
     )
 
 

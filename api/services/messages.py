@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ from api.services.drafts import (
     encoded,
 )
 from api.services.envelope import Found, Message, found, from_row
+from api.services.highlighting import sought_words
 from api.services.limits import Rate
 from api.services.reading import Reading
 from api.services.receipts import FullReceipt, from_rows
@@ -180,7 +182,8 @@ class Messages:
             offset=what.offset,
             limit=what.limit,
         )
-        return [found(row) for row in rows]
+        # Long messages take a while: the loop goes on meanwhile.
+        return await asyncio.to_thread(lambda: [found(row, sought_words(what.q)) for row in rows])
 
     async def thread(self, caller: Caller, thread_id: str, *, after: int, limit: int) -> list[Message]:
         """A thread's messages that the caller may read, oldest first.

@@ -26,9 +26,7 @@ SEARCH = f"""
            AND ($7::timestamptz IS NULL OR m.created_at >= $7)
          ORDER BY m.id DESC LIMIT {CANDIDATES}
     )
-    SELECT {MESSAGE}, found.rank,
-           ts_headline('simple', coalesce(m.body, m.payload ->> 'summary'), searched_words($3),
-                       'StartSel="⟦", StopSel="⟧", MaxFragments=2, MaxWords=24, MinWords=8') AS highlight
+    SELECT {MESSAGE}, found.rank
       FROM found JOIN conv_messages m ON m.realm_id = $1 AND m.id = found.id {FROM_MESSAGE}
      ORDER BY found.rank DESC, m.id DESC
     OFFSET $8 LIMIT $9
@@ -48,5 +46,5 @@ async def search(
     offset: int,
     limit: int,
 ) -> list[Any]:
-    """Messages that hold all the words, best first, each with its rank and a highlighted part."""
+    """Messages that hold all the words, best first, each with its rank."""
     return await db.fetch(SEARCH, realm_id, agent_id, words, room, sender, type_, since, offset, limit)

@@ -50,6 +50,11 @@ async def found(party: Party, **query: Any) -> list[str]:
         ("漢字", [2]),
         ("テスト", [2]),
         ("проверка", [3]),
+        ("привет", []),
+        ("связи проверка", [3]),
+        ("結果", [2]),
+        ("foo bar", [0]),
+        ("name", [4, 0]),
         ("...", []),
         ("nothing here", []),
         ("'; DROP TABLE conv_messages; --", []),
@@ -66,6 +71,32 @@ async def test_what_was_found_is_highlighted_and_ranked(pair: tuple[Party, Party
     assert first["rank"] > second["rank"] > 0
     assert "⟦user⟧" in first["highlight"]
     assert first["text"].startswith("[message from work3-agent-reach#1] ")
+
+
+async def test_parts_of_identifiers_and_languages_without_blanks_are_highlighted(
+    pair: tuple[Party, Party],
+) -> None:
+    for words, marked in (("foo", "api.⟦foo⟧_bar"), ("name", "getUser⟦Name⟧"), ("テスト", "漢字⟦テスト⟧の")):
+        reply = await pair[1].call("GET", "/v1/search", query={"q": words})
+        assert marked in reply.body["messages"][-1]["highlight"]
+    payload = {"summary": "about poll_convs", "content": "long"}
+    await pair[0].post("/v1/rooms/api/messages", {"payload": payload})
+    reply = await pair[1].call("GET", "/v1/search", query={"q": "poll"})
+    assert [message["highlight"] for message in reply.body["messages"]] == ["about ⟦poll⟧_convs"]
+
+
+async def test_what_says_it_more_closely_comes_first_and_of_equals_the_newest(
+    pair: tuple[Party, Party],
+) -> None:
+    speaker, reader = pair
+    apart, close = "red " + "and " * 30 + "apple", "a red apple"
+    for body in (apart, close, close, "red", "apple"):
+        await said(speaker, "api", body)
+    reply = await reader.call("GET", "/v1/search", query={"q": "red apple"})
+    shown = reply.body["messages"]
+    assert [message["body"] for message in shown] == [close, close, apart]
+    assert shown[0]["id"] > shown[1]["id"]
+    assert shown[0]["rank"] == shown[1]["rank"] > shown[2]["rank"] > 0
 
 
 async def test_the_answer_can_be_narrowed_and_comes_in_pages(pair: tuple[Party, Party]) -> None:

@@ -177,10 +177,7 @@ def _show(screen: Screen, batch: dict[str, Any]) -> None:
     if not batch["count"]:
         screen.line(f"Nothing is unread for {batch['agent']}.")
     elif batch["more"]:
-        left = ", ".join(
-            f"{room['room']}: {room['unread_left']}" for room in batch["rooms"] if room["unread_left"]
-        )
-        screen.line(f"More is unread ({left}). Poll again.", "bold")
+        screen.line(f"{batch['unread_left']} more unread, up to #{batch['newest_id']}. Poll again.", "bold")
 
 
 @app.command()

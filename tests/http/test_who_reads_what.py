@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from tests.http.running import Party, Running, until
+from tests.http.running import OPERATOR, Party, Running, until
 
 ROOM = "api"
+NOBODYS = "nobodys"
 THREAD = "the-thread"
+EXPIRING = ("sender", "left", "retired")
+"""Who says something that expires, and is told so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +31,8 @@ class Who:
     addresses: frozenset[str]
     member: bool
     realm: str = "main"
+    briefed: frozenset[str] | None = None
+    """Of whoever came when all had been said: the addresses of which it hears what was before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +96,21 @@ def is_for(who: Who, what: What) -> bool:
     return may_read(who, what) and matches(who, what) and hears(who, what)
 
 
-def is_delivered(who: Who, what: What) -> bool:
-    """Handed over, counted, fed."""
+def is_fed(who: Who, what: What) -> bool:
+    """In the feed, which begins with the oldest."""
     return is_for(who, what) and not what.expired
+
+
+def is_delivered(who: Who, what: What) -> bool:
+    """Handed over and counted."""
+    waits = who.briefed is None or (not what.in_room and what.to in who.briefed)
+    return is_fed(who, what) and waits
+
+
+def reaches(scene: Scene, by: Who, to: str) -> bool:
+    """Somebody but the sender, who may hear them, answers to the selector."""
+    what = What(0, by, to, in_room=False)
+    return to == "everyone" or any(is_for(who, what) for who in scene.who.values() if matches(who, what))
 
 
 async def arrive(record: Running) -> dict[str, Who]:
@@ -101,7 +119,12 @@ async def arrive(record: Running) -> dict[str, Who]:
     assert made.status == 201
     work3, devmac = await record.box("work3"), await record.box("devmac")
     eric, dana = await record.person("eric"), await record.person("dana")
-    far = await record.session(await record.box("work3", realm="elsewhere"), "reach")
+    far_box = await record.box("work3", realm="elsewhere")
+    far = await record.session(far_box, "reach")
+    far_eric = await record.person("eric", realm="elsewhere")
+
+    def elsewhere(party: Party, handle: str, kind: str, box: str | None) -> Who:
+        return Who(party, handle, kind, box, frozenset(), False, realm="elsewhere")
 
     async def session(box: str, party: Party, role: str | None, *, member: bool) -> Who:
         made = await record.session(party, role)
@@ -125,27 +148,29 @@ async def arrive(record: Running) -> dict[str, Who]:
         "retired": await session("devmac", devmac, "gone", member=True),
         "person inside": bare("eric", "person", eric, member=True),
         "person outside": bare("dana", "person", dana, member=False),
-        "elsewhere": Who(far, str(far.agent), "session", "work3", frozenset(), False, realm="elsewhere"),
+        "elsewhere, session": elsewhere(far, str(far.agent), "session", "work3"),
+        "elsewhere, bare box": elsewhere(far_box, "work3", "box", "work3"),
+        "elsewhere, person": elsewhere(far_eric, "eric", "person", None),
     }
 
 
-async def speak(who: dict[str, Who]) -> dict[str, What]:
+async def arrive_late(record: Running, devmac: Who) -> Who:
+    """A session that comes when all has been said, and joins the room without what was said there."""
+    party = await record.session(devmac.party, "reach")
+    joined = await party.post(f"/v1/rooms/{ROOM}/join", {"backfill": "none"})
+    assert joined.status == 200
+    briefed = frozenset({"devmac-agent-reach", "reach", "everyone"})
+    handle = str(party.agent)
+    return Who(party, handle, "session", "devmac", briefed | {handle, "devmac"}, member=True, briefed=briefed)
+
+
+async def speak(scene: Scene) -> None:
     """From each kind of sender to each kind of address, in the room and beside it."""
-    sender, other = who["sender"], who["other member"]
-    said: dict[str, What] = {}
-
-    async def say(name: str, by: str, to: str | None = None, *, in_room: bool = True, **more: Any) -> None:
-        path = f"/v1/rooms/{ROOM}/messages" if in_room else "/v1/messages"
-        new = {"body": f"needle {name}", "to": to, "thread_id": THREAD, **more}
-        reply = await who[by].party.post(path, new)
-        assert reply.status == 201, reply
-        said[name] = What(reply.body["message"]["id"], who[by], to, in_room, expired="ttl_seconds" in more)
-
-    await say("expired", "sender", ttl_seconds=0.05)
-    for by in ("sender", "own bare box", "other member", "person inside", "left"):
-        await say(f"room, by {by}", by)
+    who = scene.who
+    here = {name: each for name, each in who.items() if each.realm == "main"}
     addresses = {
-        "session": other.handle,
+        "the room": None,
+        "session": who["other member"].handle,
         "label": "devmac-agent-reach",
         "role": "reach",
         "box": "devmac",
@@ -153,15 +178,25 @@ async def speak(who: dict[str, Who]) -> dict[str, What]:
         "person": "dana",
         "everyone": "everyone",
         "leaver": who["left"].handle,
-        "retired": who["retired"].handle,
     }
-    for (name, to), in_room in itertools.product(addresses.items(), (True, False)):
-        if name != "retired":  # what was for it alone is reported when it goes
-            await say(f"{'room, ' if in_room else ''}to {name}", "sender", to, in_room=in_room)
-    for by in ("own bare box", "other bare box", "person outside"):
-        await say(f"to everyone, by {by}", by, "everyone", in_room=False)
-    said["report"] = What(await reported(sender), None, sender.handle, in_room=False)
-    return said
+    for by in EXPIRING:
+        await say(scene, f"expired, by {by}", by, None, in_room=True, ttl_seconds=0.05)
+    for (by, each), (name, to), in_room in itertools.product(here.items(), addresses.items(), (True, False)):
+        is_inside = each.member or by == "left"
+        if (is_inside if in_room else to is not None) and (to is None or reaches(scene, each, to)):
+            await say(scene, f"{'room, ' if in_room else ''}to {name}, by {by}", by, to, in_room=in_room)
+    for by in EXPIRING:
+        report = await reported(who[by])
+        scene.what[f"report to {by}"] = What(report, None, who[by].handle, in_room=False)
+
+
+async def say(scene: Scene, name: str, by: str, to: str | None, *, in_room: bool, **more: Any) -> None:
+    path = f"/v1/rooms/{ROOM}/messages" if in_room else "/v1/messages"
+    new = {"body": f"needle {name}", "to": to, "thread_id": THREAD, **more}
+    reply = await scene.who[by].party.post(path, new)
+    assert reply.status == 201, reply
+    what = What(reply.body["message"]["id"], scene.who[by], to, in_room, expired="ttl_seconds" in more)
+    scene.what[name] = what
 
 
 async def reported(sender: Who) -> int:
@@ -180,14 +215,20 @@ async def reported(sender: Who) -> int:
 @pytest.fixture
 async def scene(record: Running) -> Scene:
     """Said and done; nobody has read anything yet."""
-    who = await arrive(record)
+    scene = Scene(await arrive(record))
+    who = scene.who
     for each in who.values():
         if each.member or each is who["left"]:
             assert (await each.party.post("/v1/rooms", {"name": ROOM})).status in (200, 201)
-    what = await speak(who)
-    assert (await who["left"].party.post(f"/v1/rooms/{ROOM}/leave")).status == 200
+    assert (await who["left"].party.post("/v1/rooms", {"name": NOBODYS})).status == 201
+    assert (await who["elsewhere, person"].party.post("/v1/rooms", {"name": NOBODYS})).status == 201
+    await speak(scene)
+    for room in (ROOM, NOBODYS):
+        assert (await who["left"].party.post(f"/v1/rooms/{room}/leave")).status == 200
+    assert (await who["elsewhere, person"].party.post(f"/v1/rooms/{NOBODYS}/leave")).status == 200
     assert (await who["retired"].party.post("/v1/checkout")).status == 200
-    return Scene(who, what)
+    who["late"] = await arrive_late(record, who["other bare box"])
+    return scene
 
 
 Shown = dict[str, Any]
@@ -198,12 +239,15 @@ async def asked(scene: Scene, who: Who) -> Shown:
     get = who.party.get
     shown: Shown = {}
     unread = await get("/v1/unread")
-    shown["unread"] = unread.body["agents"].get(who.handle, {}).get("rooms", {})
+    shown["unread"] = {name: agent["rooms"] for name, agent in unread.body["agents"].items()}
     shown["feed"] = scene.named((await get("/v1/messages?limit=1000")).body["messages"])
     for surface, path in {
         "history": f"/v1/rooms/{ROOM}/messages?limit=1000",
+        "history of the thread": f"/v1/rooms/{ROOM}/messages?limit=1000&thread_id={THREAD}",
         "thread": f"/v1/threads/{THREAD}?limit=1000",
         "search": "/v1/search?q=needle&limit=200",
+        "search in the room": f"/v1/search?q=needle&limit=200&room={ROOM}",
+        "search by sender": f"/v1/search?q=needle&limit=200&sender={quote(scene.who['sender'].handle)}",
         "undelivered": "/v1/undelivered",
     }.items():
         reply = await get(path)
@@ -218,8 +262,12 @@ async def asked(scene: Scene, who: Who) -> Shown:
     for name, what in scene.what.items():
         reply = await get(f"/v1/messages/{what.id}")
         shown[f"message {name}"] = _receipt(reply.body) if reply.status == 200 else reply.code
-    polled = (await who.party.post("/v1/poll", {"limit": 1000})).body
-    shown["poll"] = scene.named(message for room in polled["rooms"] for message in room["messages"])
+        answer = {"body": "never stored", "in_reply_to": what.id}
+        reply = await who.party.post(f"/v1/rooms/{NOBODYS}/messages", answer)
+        shown[f"answering {name}"] = reply.code
+    for surface, how in {"poll": {"ack": "lease"}, "poll again": {}}.items():
+        polled = (await who.party.post("/v1/poll", {"limit": 1000, **how})).body
+        shown[surface] = scene.named(message for room in polled["rooms"] for message in room["messages"])
     return shown
 
 
@@ -232,37 +280,65 @@ def _receipt(body: dict[str, Any]) -> tuple[set[str], set[str]]:
 def foretold(scene: Scene, who: Who) -> Shown:
     """The same, as the predicate has it."""
     delivered = scene.those(lambda what: is_delivered(who, what))
+    fed = scene.those(lambda what: is_fed(who, what))
     readable = scene.those(lambda what: may_read(who, what))
     here = who.realm == "main"
     outside = "not_a_member" if here else "room_not_found"
     in_room = scene.those(lambda what: what.in_room)
     inside = {each.handle for name, each in scene.who.items() if each.member and name != "retired"}
-    rooms = sorted(scene.what[name].room for name in delivered)
-    unread = {room: len(list(group)) for room, group in itertools.groupby(rooms)}
-    own = who is scene.who["sender"] or who is scene.who["own bare box"]
+    by_sender = scene.those(lambda what: what.sender is scene.who["sender"])
+    counted = {each.handle: waiting(scene, each) for each in counted_for(scene, who)}
+    unread = waiting(scene, who)
     standing = (ROOM, who.member, unread.get(ROOM, 0))
-    return {
-        "unread": unread,
-        "feed": delivered,
+    nobodys = (NOBODYS, False, 0)
+    shown: Shown = {
+        "unread": {handle: rooms for handle, rooms in counted.items() if rooms},
+        "feed": fed,
         "poll": delivered,
+        "poll again": delivered,
         "history": in_room if who.member else outside,
+        "history of the thread": in_room if who.member else outside,
         "members": inside if who.member else outside,
         "thread": readable or "not_found",
         "search": readable,
-        "undelivered": {"expired"} if own else set(),
+        "search in the room": readable & in_room,
+        "search by sender": readable & by_sender,
+        "undelivered": scene.those(lambda what: what.expired and may_see_undelivered(scene, who, what)),
         "rooms mine": [standing] if who.member else [],
-        "rooms all": [standing] if here else [],
-    } | {
-        f"message {name}": (audience(scene, what), audience(scene, what))
-        if may_read(who, what)
-        else "message_not_found"
-        for name, what in scene.what.items()
+        "rooms all": [standing, nobodys] if here else [nobodys],
     }
+    for name, what in scene.what.items():
+        may = may_read(who, what)
+        shown[f"message {name}"] = audience(scene, what) if may else "message_not_found"
+        shown[f"answering {name}"] = "not_a_member" if may else "invalid"
+    return shown
 
 
-def audience(scene: Scene, what: What) -> set[str]:
-    """For whom it is."""
-    return {each.handle for each in scene.who.values() if is_for(each, what)}
+def counted_for(scene: Scene, who: Who) -> list[Who]:
+    """Whose unread a caller is told: their own; the bare box that of every session, too."""
+    box = [each for name, each in scene.who.items() if name != "retired" and each.realm == who.realm]
+    return [each for each in box if each is who or (who.kind == "box" and each.box == who.box)] or [who]
+
+
+def waiting(scene: Scene, who: Who) -> dict[str, int]:
+    """How much waits for somebody, by room."""
+    rooms = sorted(what.room for what in scene.what.values() if is_delivered(who, what))
+    return {room: len(list(group)) for room, group in itertools.groupby(rooms)}
+
+
+def may_see_undelivered(scene: Scene, who: Who, what: What) -> bool:
+    """Who said it, their bare box; of those who are gone, every person of the realm."""
+    by = what.sender
+    if by is None or who.realm != by.realm:
+        return False
+    gone = who.kind == "person" and by is scene.who["retired"]
+    return who is by or gone or (who.kind == "box" and who.box == by.box)
+
+
+def audience(scene: Scene, what: What) -> tuple[set[str], set[str]]:
+    """For whom it was when it was said, and for whom it is now."""
+    now = [each for each in scene.who.values() if is_for(each, what)]
+    return {each.handle for each in now if each.briefed is None}, {each.handle for each in now}
 
 
 async def test_every_surface_shows_everybody_what_the_one_predicate_says(scene: Scene) -> None:
@@ -275,7 +351,26 @@ async def test_every_surface_shows_everybody_what_the_one_predicate_says(scene: 
         if shown[surface] != expected
     }
     assert wrong == {}
-    assert len(every) * len(every[0]) > 300
+    assert len(every) * len(every[0]) > 3000
+
+
+@pytest.mark.parametrize("token", [None, "wrong", OPERATOR])
+async def test_who_is_nobody_in_the_realm_is_shown_nothing(scene: Scene, token: str | None) -> None:
+    nobody = replace(scene.who["sender"].party, token=token)
+    some = scene.what["room, to the room, by sender"].id
+    paths = (
+        "/v1/unread",
+        "/v1/rooms",
+        "/v1/undelivered",
+        "/v1/messages",
+        f"/v1/messages/{some}",
+        f"/v1/threads/{THREAD}",
+        "/v1/search?q=needle",
+        f"/v1/rooms/{ROOM}/messages",
+        f"/v1/rooms/{ROOM}/members",
+    )
+    replies = [await nobody.get(path) for path in paths] + [await nobody.post("/v1/poll", {})]
+    assert {reply.status for reply in replies} == {401}
 
 
 async def test_who_comes_back_to_life_reads_what_its_memberships_let_it(scene: Scene) -> None:

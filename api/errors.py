@@ -219,17 +219,15 @@ class TooManyWebhooks(Conflict):
 
 
 class ClientIdReused(Conflict):
-    """A client_id that came before with other content."""
+    """A client_id or Idempotency-Key that came before with other content; facts name what came of it then."""
 
     code = "client_id_reused"
-    title = "The client_id was used for another message"
+    title = "It was used before, with other content"
 
-    def __init__(self, client_id: str, message_id: int) -> None:
+    def __init__(self, name: str, *, what: str, **facts: Any) -> None:
         super().__init__(
-            "This client_id belongs to an earlier message with other content. Use a fresh client_id for a "
-            "new message.",
-            client_id=client_id,
-            id=message_id,
+            f"This {name} belongs to an earlier {what} with other content. Use a fresh {name} for a new one.",
+            **facts,
         )
 
 

@@ -118,6 +118,14 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """An Idempotency-Key, and what tells a repeat of its check-in from another one under it."""
+
+    text: str
+    content_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Wake:
     """What became of one attempt to wake a session; `reason` says why it was held."""
 
@@ -128,11 +136,12 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a notifier knows of one session."""
+    """What a notifier knows of one session; `doubled`: a second live process goes by its handle."""
 
     agent: str
     state: State
     wake: Wake | None = None
+    doubled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +156,7 @@ class RosterRow:
     cwd: str | None
     title: str | None
     state: State
+    doubled: bool
     last_seen: dt.datetime
     offline_since: dt.datetime | None
     retired: bool

@@ -255,7 +255,7 @@ def who(room: Room, as_json: AsJson = False) -> None:
     screen = Screen(as_json=as_json)
     if as_json:
         return screen.json({"members": rows})
-    table = [(_you(row), row["kind"], row["state"], row["last_read_id"], row["unread"]) for row in rows]
+    table = [(_you(row), row["kind"], _state(row), row["last_read_id"], row["unread"]) for row in rows]
     screen.table(("agent", "kind", "state", "read up to", "unread"), table, empty=f"Nobody is in {room}.")
 
 
@@ -270,10 +270,14 @@ def agents(
     if as_json:
         return screen.json({"agents": rows})
     table = [
-        (_you(row), row["kind"], row["state"], row.get("harness"), row.get("cwd"), moment(row["last_seen"]))
+        (_you(row), row["kind"], _state(row), row.get("harness"), row.get("cwd"), moment(row["last_seen"]))
         for row in rows
     ]
     screen.table(("agent", "kind", "state", "program", "folder", "last seen"), table, empty="Nobody is here.")
+
+
+def _state(row: dict[str, Any]) -> str:
+    return f"{row['state']}, two processes" if row.get("doubled") else str(row["state"])
 
 
 def _you(row: dict[str, Any]) -> str:

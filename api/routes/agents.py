@@ -35,11 +35,12 @@ class WakeIn(Body):
 
 
 class SessionIn(Body):
-    """What the notifier knows of one session."""
+    """What the notifier knows of one session; `doubled`: a second live process goes by its handle."""
 
     agent: str
     state: State
     wake: WakeIn | None = None
+    doubled: bool = False
 
 
 class Presence(Body):
@@ -72,7 +73,12 @@ async def roster(
 async def report(record: RecordDep, caller: CallerDep, presence: Presence) -> Nothing:
     """Report states and wakes of the caller's box's sessions: all of them, or nothing."""
     reports = [_report(place, session) for place, session in enumerate(presence.sessions)]
-    await agents.report(record.db, caller=caller, reports=reports)
+    await agents.report(
+        record.db,
+        caller=caller,
+        reports=reports,
+        stale_seconds=record.settings.presence_stale_seconds,
+    )
     return Nothing()
 
 
@@ -83,4 +89,4 @@ def _report(place: int, session: SessionIn) -> Report:
         fields.line(f"{at}.rung", session.wake.rung)
         fields.line(f"{at}.reason", session.wake.reason)
         wake = Wake(session.wake.rung, session.wake.outcome, session.wake.reason)
-    return Report(session.agent, session.state, wake)
+    return Report(session.agent, session.state, wake, session.doubled)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from typing import Annotated
 
@@ -10,9 +12,10 @@ from pydantic import BaseModel
 
 from api.auth import CallerDep, RecordDep
 from api.errors import BadField
-from api.models import Details, Kind
+from api.models import Details, Key, Kind
 from api.routes.wire import Body, Nothing
 from api.services import fields, sessions
+from api.services.hints import DOUBLED
 
 router = APIRouter(prefix="/v1", tags=["identity"])
 
@@ -39,7 +42,7 @@ class CheckedIn(BaseModel):
 
 
 class WhoAmI(BaseModel):
-    """The effective identity; `hint` says why it is the bare box, and the cure."""
+    """The effective identity; `hint` says why it is the bare box, or shared by two, and the cure."""
 
     agent: str
     kind: Kind
@@ -55,7 +58,8 @@ async def check_in(
     response: Response,
     wanted: CheckIn | None = None,
     idempotency_key: Annotated[
-        str | None, Header(description="The same key again gives the same session: 200.")
+        str | None,
+        Header(description="The same key again gives the same session: 200; with another body: 409."),
     ] = None,
 ) -> CheckedIn:
     """Mint a handle for a new session of this box, or take an earlier one up again."""
@@ -65,13 +69,21 @@ async def check_in(
         cwd=fields.line("cwd", wanted.cwd),
         title=fields.line("title", wanted.title),
     )
+    key = _key(idempotency_key, wanted)
     if wanted.resume is not None:
         if wanted.role is not None:
             raise BadField("role", "a session that is resumed keeps its role; leave it out")
-        session = await sessions.resume(record.db, caller=caller, handle=wanted.resume, details=details)
+        session = await sessions.resume(
+            record.db,
+            caller=caller,
+            handle=wanted.resume,
+            details=details,
+            key=key,
+            stale_seconds=record.settings.presence_stale_seconds,
+        )
     else:
         session = await sessions.check_in(
-            record.db, caller=caller, role=wanted.role, details=details, key=_key(idempotency_key)
+            record.db, caller=caller, role=wanted.role, details=details, key=key
         )
     if session.again:
         response.status_code = 200
@@ -86,13 +98,20 @@ async def check_out(record: RecordDep, caller: CallerDep, nothing: Body | None =
 
 
 @router.get("/whoami", response_model_exclude_unset=True)
-async def whoami(caller: CallerDep) -> WhoAmI:
+async def whoami(record: RecordDep, caller: CallerDep) -> WhoAmI:
     """Say who the record takes the caller for."""
-    hint = {} if caller.hint is None else {"hint": caller.hint}
-    return WhoAmI(agent=caller.handle, kind=caller.kind, box=caller.box, realm=caller.realm, **hint)
+    hint = caller.hint
+    stale_seconds = record.settings.presence_stale_seconds
+    if await sessions.is_doubled(record.db, caller=caller, stale_seconds=stale_seconds):
+        hint = DOUBLED.format(agent=caller.handle)
+    told = {} if hint is None else {"hint": hint}
+    return WhoAmI(agent=caller.handle, kind=caller.kind, box=caller.box, realm=caller.realm, **told)
 
 
-def _key(key: str | None) -> str | None:
-    if key is not None and not _KEY.fullmatch(key):
+def _key(key: str | None, wanted: CheckIn) -> Key | None:
+    if key is None:
+        return None
+    if not _KEY.fullmatch(key):
         raise BadField("Idempotency-Key", "1 to 128 printable ASCII characters without blanks")
-    return key
+    content = json.dumps(wanted.model_dump(), sort_keys=True)
+    return Key(key, hashlib.sha256(content.encode()).digest())

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import structlog
+
 from api.db import Database
 from api.errors import BadField
 from api.models import Caller, Report, RosterRow
 from api.services.handles import is_handle, own_box
 from api.store import agents as store
 
+log = structlog.get_logger()
 
-async def report(db: Database, *, caller: Caller, reports: Sequence[Report]) -> None:
+
+async def report(db: Database, *, caller: Caller, reports: Sequence[Report], stale_seconds: int) -> None:
     """Keep what a notifier knows of its own box's sessions: all of it, or nothing.
 
     Raises:
@@ -22,13 +26,18 @@ async def report(db: Database, *, caller: Caller, reports: Sequence[Report]) -> 
     named = [each.agent for each in reports]
     async with db.transaction() as tx:
         possible = [handle for handle in named if is_handle(handle)]
-        own = await store.own(tx, realm_id=caller.realm_id, box_id=box_id, handles=possible)
+        own = await store.own(
+            tx, realm_id=caller.realm_id, box_id=box_id, handles=possible, stale_seconds=stale_seconds
+        )
         for place, handle in enumerate(named):
             if handle not in own:
                 raise BadField(f"sessions[{place}].agent", f"{handle} is no session of {box}", agent=handle)
             if handle in named[:place]:
                 raise BadField(f"sessions[{place}].agent", f"{handle} comes twice", agent=handle)
         await store.report(tx, realm_id=caller.realm_id, reports=reports)
+    for each in reports:
+        if each.doubled and not own[each.agent]:
+            log.warning("handle_doubled", realm=caller.realm, agent=each.agent, noticed_by="notifier")
 
 
 async def roster(

@@ -15,6 +15,11 @@ CURE = "Start the session with `readyroom run`, or give its program a handle wit
 ABSENT = f"You speak as the bare box: X-Tyode-Agent is not set. {CURE}"
 UNEXPANDED = f"You speak as the bare box: X-Tyode-Agent holds a variable that was never set. {CURE}"
 
+DOUBLED = (
+    "Two live processes speak as {agent}, and each message reaches one of them only. Give the other a handle "
+    "of its own: start it with `readyroom run --new`."
+)
+
 
 class Hints:
     """Gives the hint, counts headers that were not honoured, and logs each case once."""

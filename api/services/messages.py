@@ -260,7 +260,7 @@ class Messages:
                 client_id=new.client_id,
             )
             if row is not None and row["content_hash"] != content_hash(new, draft.conv_id):
-                raise ClientIdReused(new.client_id, row["id"])
+                raise ClientIdReused("client_id", what="message", client_id=new.client_id, id=row["id"])
             if row is not None:
                 return Said(from_row(row), Receipt(msgspec.Raw(row["accepted"].encode())))
         raise NotAMember(room)

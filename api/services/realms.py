@@ -83,7 +83,7 @@ async def add_holder(db: Database, *, realm: str, name: str, kind: HolderKind) -
     Raises:
         BadField: the name breaks the grammar.
         NoSuchThing: there is no such realm.
-        NameTaken: the name is in use, or was in use for something else, or lies in another's namespace.
+        NameTaken: the name is in use, or lies in another's namespace.
     """
     fields.name("name", name)
     async with db.transaction() as tx:
@@ -101,11 +101,6 @@ async def bring_in(tx: Transaction, *, realm_id: int, name: str, kind: HolderKin
     """
     await names.claim(tx, realm_id=realm_id, name=name, kind=kind)
     agent_id = await agents_store.add_holder(tx, realm_id=realm_id, name=name, kind=kind)
-    if agent_id is None:
-        raise NameTaken(
-            f"{name} was the name of another kind of agent, and old messages bear it. Choose another.",
-            name=name,
-        )
     await hear(tx, realm_id=realm_id, agent_id=agent_id, addresses=(name, "everyone"), briefed=frozenset())
     return await tokens.make(tx, realm_id=realm_id, name=name, kind=kind)
 

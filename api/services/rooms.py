@@ -47,6 +47,7 @@ class Member:
     agent: str
     kind: str
     state: str
+    doubled: bool
     last_read_id: int
     unread: int
     you: bool
@@ -107,6 +108,7 @@ class Rooms:
         async with self.db.transaction() as connection:
             conv_id, new = await store.create(connection, realm_id=caller.realm_id, name=room, title=title)
             if new:
+                await store.lock_realm(connection, caller.realm_id)
                 there = await store.count(connection, caller.realm_id)
                 check_ceiling(there, self._rooms_per_realm, limit="rooms_per_realm", what="rooms")
             await self._enter(connection, caller, conv_id, count)
@@ -176,6 +178,7 @@ class Rooms:
     async def _enter(
         self, connection: Transaction, caller: Caller, conv_id: int, backfill: int | None
     ) -> None:
+        await store.lock_room(connection, realm_id=caller.realm_id, conv_id=conv_id)
         joined = await store.join(
             connection,
             realm_id=caller.realm_id,

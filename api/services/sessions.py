@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import structlog
+
 from api.db import Database, Transaction
-from api.errors import BadField, NameTaken, NoSuchThing
-from api.models import Caller, Details, Session
+from api.errors import BadField, ClientIdReused, NameTaken, NoSuchThing
+from api.models import Caller, Details, Key, Session
 from api.services import handles
 from api.services.fields import RESERVED, name
 from api.services.handles import HANDLE_CHARACTERS, Handle, own_box
@@ -15,6 +17,8 @@ from api.services.limits import check_ceiling
 from api.services.names import claim
 from api.store import sessions as store
 from api.store.identity import tell
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class CheckedIn:
 
 
 async def check_in(
-    db: Database, *, caller: Caller, role: str | None, details: Details, key: str | None
+    db: Database, *, caller: Caller, role: str | None, details: Details, key: Key | None
 ) -> CheckedIn:
     """Mint a handle for a session of the caller's box, and let it hear its addresses.
 
@@ -39,41 +43,58 @@ async def check_in(
         BoxOnly: the token is no box's.
         BadField: the role is no name, or too long for a handle.
         NameTaken: a box or person has the role's name.
+        ClientIdReused: the key came before with other content.
     """
-    box, box_id = own_box(caller)
+    box, _ = own_box(caller)
     if role is not None:
         name("role", role)
     async with db.transaction() as tx:
         await _lock(tx, caller)
-        known = (
-            await store.by_checkin_key(tx, realm_id=caller.realm_id, box_id=box_id, key=key) if key else None
-        )
+        known = await _of_key(tx, caller, key)
         session = known or await _mint(tx, caller, box=box, role=role, details=details, key=key)
     return CheckedIn(session.handle, box, session.role, caller.realm, again=known is not None)
 
 
-async def resume(db: Database, *, caller: Caller, handle: str, details: Details) -> CheckedIn:
+async def resume(
+    db: Database, *, caller: Caller, handle: str, details: Details, key: Key | None, stale_seconds: int
+) -> CheckedIn:
     """Take an earlier handle of the caller's box up again, cursors and all; a retired one comes back to life.
+
+    One whose notifier says that it lives now is taken up, too, and both are shown as doubled.
 
     Raises:
         BoxOnly: the token is no box's.
         BadHandle: this is no handle.
         NoSuchThing: the box never had such a session.
+        ClientIdReused: the key came before with other content.
     """
     box, box_id = own_box(caller)
     handles.parse(handle)
+    doubled = False
     async with db.transaction() as tx:
         await _lock(tx, caller)
-        found = await store.by_handle(tx, realm_id=caller.realm_id, handle=handle)
-        if found is None or found[0] != "session" or found[1].box_id != box_id:
-            raise NoSuchThing(
-                f"{box} has no session {handle}. Check in without resume to get a new handle.", resume=handle
-            )
-        session = found[1]
-        await store.take_up(
-            tx, realm_id=caller.realm_id, agent_id=session.agent_id, details=details, state="starting"
-        )
+        session = await _of_key(tx, caller, key)
+        if session is None:
+            found = await store.by_handle(tx, realm_id=caller.realm_id, handle=handle)
+            if found is None or found[0] != "session" or found[1].box_id != box_id:
+                raise NoSuchThing(
+                    f"{box} has no session {handle}. Check in without resume to get a new handle.",
+                    resume=handle,
+                )
+            session = found[1]
+            who = {"realm_id": caller.realm_id, "agent_id": session.agent_id}
+            doubled = await store.double(tx, **who, stale_seconds=stale_seconds)
+            await store.take_up(tx, **who, details=details, state="starting", key=key)
+    if doubled:
+        log.warning("handle_doubled", realm=caller.realm, agent=session.handle, noticed_by="resume")
     return CheckedIn(session.handle, box, session.role, caller.realm, again=True)
+
+
+async def is_doubled(db: Database, *, caller: Caller, stale_seconds: int) -> bool:
+    """Whether two live processes were noticed on the caller's handle."""
+    return caller.kind == "session" and await store.is_doubled(
+        db, realm_id=caller.realm_id, agent_id=caller.agent_id, stale_seconds=stale_seconds
+    )
 
 
 async def take(db: Database, *, box: Caller, handle: Handle, most: int) -> Session:
@@ -90,19 +111,22 @@ async def take(db: Database, *, box: Caller, handle: Handle, most: int) -> Sessi
         BadField: the role in it is reserved.
         NameTaken: the role in it, or the handle itself, belongs to somebody else.
     """
-    _, box_id = own_box(box)
+    name_, box_id = own_box(box)
     async with db.transaction() as tx:
         await _lock(tx, box)
         found = await store.by_handle(tx, realm_id=box.realm_id, handle=handle.text)
-        if found is None:
+        if found is not None and (found[0] != "session" or found[1].box_id != box_id):
+            raise NameTaken(
+                f"{handle.text} belonged to an earlier {name_}, and what waits for it is not yours. Check in "
+                "for a handle of your own (`readyroom run`).",
+                name=handle.text,
+            )
+        if found is None or found[1].retired:
             there = await store.count_of_box(tx, realm_id=box.realm_id, box_id=box_id)
             check_ceiling(there + 1, most, limit="handles_per_box", what="handles of one box")
+        if found is None:
             return await _register(tx, box, handle)
-        kind, session = found
-        if kind != "session" or session.box_id != box_id:
-            raise NameTaken(
-                f"{handle.text} belonged to another {kind}. Use another handle.", name=handle.text
-            )
+        session = found[1]
         await store.take_up(
             tx, realm_id=box.realm_id, agent_id=session.agent_id, details=Details(), state="unknown"
         )
@@ -124,7 +148,7 @@ async def check_out(db: Database, *, caller: Caller) -> str:
 
 
 async def _mint(
-    tx: Transaction, caller: Caller, *, box: str, role: str | None, details: Details, key: str | None
+    tx: Transaction, caller: Caller, *, box: str, role: str | None, details: Details, key: Key | None
 ) -> Session:
     if role is not None:
         await claim(tx, realm_id=caller.realm_id, name=role, kind="role")
@@ -156,7 +180,7 @@ async def _add(
     role: str | None,
     details: Details,
     state: str,
-    key: str | None,
+    key: Key | None,
 ) -> Session:
     box, box_id = own_box(caller)
     session = await store.add_session(
@@ -169,7 +193,7 @@ async def _add(
         addresses=handles.addresses(handle, box=box, role=role),
         details=details,
         state=state,
-        checkin_key=key,
+        key=key,
     )
     briefed = frozenset({handle.label, "everyone"} | ({role} if role else set()))
     await hear(
@@ -186,3 +210,17 @@ async def _lock(tx: Transaction, caller: Caller) -> None:
     box, box_id = own_box(caller)
     if not await store.lock_box(tx, realm_id=caller.realm_id, box_id=box_id):
         raise NoSuchThing(f"The box {box} has been removed.")
+
+
+async def _of_key(tx: Transaction, caller: Caller, key: Key | None) -> Session | None:
+    """The session of an earlier check-in with this key; None: the key is new, or there is none."""
+    if key is None:
+        return None
+    _, box_id = own_box(caller)
+    found = await store.by_key(tx, realm_id=caller.realm_id, box_id=box_id, key=key.text)
+    if found is None:
+        return None
+    session, content_hash = found
+    if content_hash is not None and content_hash != key.content_hash:
+        raise ClientIdReused("Idempotency-Key", what="check-in", agent=session.handle)
+    return session

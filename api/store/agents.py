@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.models import Kind, Report, RosterRow
 from api.store.door import Door
-from api.store.predicates import state
+from api.store.predicates import doubled, state
 from api.store.tables import agents, conv_members
 
 _NOW = sa.func.clock_timestamp()
@@ -18,11 +18,16 @@ _NOW = sa.func.clock_timestamp()
 # agents_realm_id_handle_key
 ROSTER = f"""
     SELECT r.handle AS agent, r.kind, b.handle AS box, r.role, r.harness, r.cwd, r.title,
-           {state("$4")} AS state, r.last_seen, r.offline_since,
+           {state("$4")} AS state, {doubled("$4")} AS doubled, r.last_seen, r.offline_since,
            r.retired_at IS NOT NULL AS retired, r.agent_id = $6 AS you
       FROM agents r LEFT JOIN agents b ON b.realm_id = r.realm_id AND b.agent_id = r.box_id
      WHERE r.realm_id = $1 AND r.handle > $2 AND ($5 OR r.retired_at IS NULL)
      ORDER BY r.handle LIMIT $3
+"""
+
+OWN = f"""
+    SELECT r.handle, {doubled(":stale")} AS doubled FROM agents r
+     WHERE r.realm_id = :realm_id AND r.box_id = :box_id AND r.kind = 'session' AND r.handle = ANY (:handles)
 """
 
 # A row that somebody else holds is left for the next time, so that this never waits.
@@ -35,14 +40,18 @@ SEEN = """
      WHERE agents.realm_id = s.realm_id AND agents.agent_id = s.agent_id
 """
 
+# No name holds a "~", so that nobody can ever be called what an earlier holder of a name is called then.
+RENAME_EARLIER = """
+    UPDATE agents SET handle = handle || '~' || agent_id WHERE realm_id = :realm_id AND handle = :name
+"""
+
 ADD_HOLDER = """
     WITH drawn AS (SELECT nextval(pg_get_serial_sequence('agents', 'agent_id')) AS id)
-    INSERT INTO agents (realm_id, agent_id, box_id, handle, kind, addresses) OVERRIDING SYSTEM VALUE
-    SELECT :realm_id, id, CASE WHEN :kind = 'box' THEN id END, :name, :kind, ARRAY[:name, 'everyone']
+    INSERT INTO agents (realm_id, agent_id, box_id, handle, kind, addresses, floor_id) OVERRIDING SYSTEM VALUE
+    SELECT :realm_id, id, CASE WHEN :kind = 'box' THEN id END, :name, :kind, ARRAY[:name, 'everyone'],
+           CASE WHEN :again THEN (SELECT coalesce(max(m.id), 0) FROM conv_messages m
+                                   WHERE m.realm_id = :realm_id) ELSE 0 END
       FROM drawn
-        ON CONFLICT (realm_id, handle) DO UPDATE
-       SET retired_at = NULL, offline_since = NULL, state = 'unknown', last_seen = clock_timestamp()
-     WHERE agents.kind = excluded.kind
     RETURNING agent_id
 """
 
@@ -53,21 +62,21 @@ async def lock_holder(connection: AsyncConnection, *, realm_id: int, name: str) 
     await connection.execute(holder.with_for_update(key_share=True))
 
 
-async def add_holder(connection: AsyncConnection, *, realm_id: int, name: str, kind: Kind) -> int | None:
-    """The row of a box or person, a new one or that of its earlier life.
+async def add_holder(connection: AsyncConnection, *, realm_id: int, name: str, kind: Kind) -> int:
+    """A new box or person, whose name nobody holds.
 
-    Returns None when the name once was an agent of another kind.
+    Who had the name before is another agent, which keeps what it said under `<name>~<its agent_id>`. Nothing
+    that was addressed until now is for the new one.
     """
-    values = {"realm_id": realm_id, "name": name, "kind": kind}
-    added: int | None = await connection.scalar(sa.text(ADD_HOLDER), values)
-    return added
+    values = {"realm_id": realm_id, "name": name}
+    again = (await connection.execute(sa.text(RENAME_EARLIER), values)).rowcount > 0
+    added = await connection.execute(sa.text(ADD_HOLDER), {**values, "kind": kind, "again": again})
+    agent_id: int = added.scalar_one()
+    return agent_id
 
 
 async def retire_holder(connection: AsyncConnection, *, realm_id: int, name: str) -> None:
-    """End a box with all its sessions, or a person, and their memberships.
-
-    Should it ever come back, nothing of the time between is unread.
-    """
+    """End a box with all its sessions, or a person, and their memberships."""
     own = sa.select(agents.c.agent_id).where(agents.c.realm_id == realm_id, agents.c.handle == name)
     holder = own.scalar_subquery()
     its = (agents.c.agent_id == holder) | (agents.c.box_id == holder)
@@ -82,16 +91,11 @@ async def retire_holder(connection: AsyncConnection, *, realm_id: int, name: str
 
 
 async def own(
-    connection: AsyncConnection, *, realm_id: int, box_id: int, handles: Collection[str]
-) -> set[str]:
-    """Those of the handles that are sessions of this box."""
-    mine = sa.select(agents.c.handle).where(
-        agents.c.realm_id == realm_id,
-        agents.c.box_id == box_id,
-        agents.c.kind == "session",
-        agents.c.handle.in_(handles),
-    )
-    return set(await connection.scalars(mine))
+    connection: AsyncConnection, *, realm_id: int, box_id: int, handles: Collection[str], stale_seconds: int
+) -> dict[str, bool]:
+    """Those of the handles that are sessions of this box, and whether each is known to be doubled."""
+    values = {"realm_id": realm_id, "box_id": box_id, "handles": list(handles), "stale": stale_seconds}
+    return {row.handle: row.doubled for row in await connection.execute(sa.text(OWN), values)}
 
 
 async def report(connection: AsyncConnection, *, realm_id: int, reports: Sequence[Report]) -> None:
@@ -99,7 +103,9 @@ async def report(connection: AsyncConnection, *, realm_id: int, reports: Sequenc
     for each in sorted(reports, key=lambda each: each.agent):
         values: dict[str, Any] = {"state": each.state, "state_at": _NOW, "offline_since": None}
         if each.state == "offline":
-            values["offline_since"] = sa.func.coalesce(agents.c.offline_since, _NOW)
+            values |= {"offline_since": sa.func.coalesce(agents.c.offline_since, _NOW), "doubled_at": None}
+        if each.doubled:
+            values["doubled_at"] = _NOW
         if each.wake is not None:
             values |= {
                 "wake_rung": each.wake.rung,

@@ -38,7 +38,7 @@ RETIRED = f"""
       JOIN conv_members c ON c.realm_id = gone.realm_id AND c.agent_id = gone.agent_id
       JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id AND m.id > c.last_read_id
      WHERE gone.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND gone.retired_at <= :now
-       AND m.selector = gone.handle AND m.created_at <= gone.retired_at AND {UNEXPIRED}
+       AND m.selector = gone.addresses[1] AND m.created_at <= gone.retired_at AND {UNEXPIRED}
        AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
      LIMIT :most
 """

@@ -13,8 +13,8 @@ HEARS = """(
 )"""
 """The echo rule: nobody hears himself, a bare box none of its sessions, a session not its own bare box."""
 
-ADDRESSED = "(m.selector IS NULL OR m.selector = ANY (r.addresses))"
-"""The selector picks the reader; a message without one is for every member."""
+ADDRESSED = "(m.selector IS NULL OR (m.selector = ANY (r.addresses) AND m.id > r.floor_id))"
+"""The selector picks the reader, and did not mean an earlier one of the name; without one, every member."""
 
 UNEXPIRED = "(m.expires_at IS NULL OR m.expires_at > clock_timestamp())"
 
@@ -54,3 +54,8 @@ def state(stale_seconds: str) -> str:
     """The agent's state as far as anyone knows: what a silent notifier said once ages out."""
     fresh = f"r.state = 'offline' OR r.state_at > clock_timestamp() - {stale_seconds} * interval '1 second'"
     return f"CASE WHEN {fresh} THEN r.state ELSE 'unknown' END"
+
+
+def doubled(stale_seconds: str) -> str:
+    """Whether two live processes were noticed on the agent's handle; it ages out as states do."""
+    return f"coalesce(r.doubled_at > clock_timestamp() - {stale_seconds} * interval '1 second', false)"

@@ -10,9 +10,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.door import Door
-from api.store.predicates import ADDRESSED, HEARS, MEMBER, WAITS, state
+from api.store.predicates import ADDRESSED, HEARS, MEMBER, WAITS, doubled, state
 from api.store.reading import WAITING
-from api.store.tables import conv_members, conversations
+from api.store.tables import agents, conv_members, conversations, realms
 
 ROOM = "SELECT conv_id, title FROM conversations WHERE realm_id = $1 AND name = $2"
 
@@ -64,18 +64,21 @@ MINE = _LISTED.format(join="")
 ALL = _LISTED.format(join="LEFT")
 
 MEMBERS = f"""
-    SELECT r.handle AS agent, r.kind, {state("$5")} AS state, c.last_read_id, waiting.unread
+    SELECT r.handle AS agent, r.kind, {state("$5")} AS state, {doubled("$5")} AS doubled, c.last_read_id,
+           waiting.unread
       FROM conv_members c
       JOIN agents r ON r.realm_id = c.realm_id AND r.agent_id = c.agent_id, {WAITING}
      WHERE c.realm_id = $1 AND c.conv_id = $2 AND {MEMBER} AND r.retired_at IS NULL AND r.handle > $3
      ORDER BY r.handle LIMIT $4
 """
 
+NEWEST = 2**63 - 1
+
 # Who an address reaches besides the sender: retired agents have matched it, too.
 MATCHED = f"""
     SELECT EXISTS (
         SELECT FROM agents r, (SELECT $2::bigint AS sender_id, $3::text AS sender_kind, $4::bigint AS box_id,
-                                      $5::text AS selector) m
+                                      $5::text AS selector, {NEWEST} AS id) m
          WHERE r.realm_id = $1 AND r.addresses @> ARRAY[$5::text] AND {HEARS} AND {ADDRESSED}) AS matched
 """
 
@@ -134,6 +137,20 @@ async def join(
     return (await connection.execute(sa.text(JOIN), values)).rowcount > 0
 
 
+async def lock_realm(connection: AsyncConnection, realm_id: int) -> None:
+    """Let one transaction at a time count a realm's rooms and add one."""
+    realm = sa.select(realms.c.realm_id).where(realms.c.realm_id == realm_id)
+    await connection.execute(realm.with_for_update(key_share=True))
+
+
+async def lock_room(connection: AsyncConnection, *, realm_id: int, conv_id: int) -> None:
+    """Let one transaction at a time count a room's members and add one; nobody who speaks there waits."""
+    room = sa.select(conversations.c.conv_id).where(
+        conversations.c.realm_id == realm_id, conversations.c.conv_id == conv_id
+    )
+    await connection.execute(room.with_for_update(key_share=True))
+
+
 async def count(connection: AsyncConnection, realm_id: int) -> int:
     """How many rooms of a realm can be listed."""
     visible = sa.select(sa.func.count()).where(
@@ -143,11 +160,17 @@ async def count(connection: AsyncConnection, realm_id: int) -> int:
 
 
 async def member_count(connection: AsyncConnection, *, realm_id: int, conv_id: int) -> int:
-    """How many members a room has. conv_members_room_idx."""
-    current = sa.select(sa.func.count()).where(
-        conv_members.c.realm_id == realm_id,
-        conv_members.c.conv_id == conv_id,
-        conv_members.c.left_at.is_(None),
+    """How many members a room has, those that retired aside. conv_members_room_idx."""
+    its = (agents.c.realm_id == conv_members.c.realm_id) & (agents.c.agent_id == conv_members.c.agent_id)
+    current = (
+        sa.select(sa.func.count())
+        .select_from(conv_members.join(agents, its))
+        .where(
+            conv_members.c.realm_id == realm_id,
+            conv_members.c.conv_id == conv_id,
+            conv_members.c.left_at.is_(None),
+            agents.c.retired_at.is_(None),
+        )
     )
     return (await connection.execute(current)).scalar_one()
 
@@ -180,7 +203,7 @@ async def listed(db: Door, *, realm_id: int, agent_id: int, mine: bool, after: s
 async def members(
     db: Door, *, realm_id: int, conv_id: int, after: str, limit: int, stale_seconds: int
 ) -> list[Any]:
-    """A room's members by handle: (agent, kind, state, last_read_id, unread)."""
+    """A room's members by handle: (agent, kind, state, doubled, last_read_id, unread)."""
     return await db.fetch(MEMBERS, realm_id, conv_id, after, limit, stale_seconds)
 
 

@@ -9,8 +9,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.models import Details, Kind, Session
+from api.models import Details, Key, Kind, Session
 from api.store.agents import retiring
+from api.store.door import Door
+from api.store.predicates import doubled, state
 from api.store.tables import agents, handle_counters
 
 _NOW = sa.func.clock_timestamp()
@@ -24,6 +26,20 @@ _SESSION = (
 )
 
 
+LIVES = ("idle", "busy", "waiting", "suspended")
+"""What only a notifier says, of a process that it sees."""
+
+DOUBLE = f"""
+    UPDATE agents r SET doubled_at = clock_timestamp()
+     WHERE r.realm_id = :realm_id AND r.agent_id = :agent_id AND r.retired_at IS NULL
+       AND ({state(":stale")}) IN {LIVES}
+"""
+
+IS_DOUBLED = f"""
+    SELECT {doubled("$3")} AS doubled FROM agents r WHERE r.realm_id = $1 AND r.agent_id = $2
+"""
+
+
 async def lock_box(connection: AsyncConnection, *, realm_id: int, box_id: int) -> bool:
     """Let one transaction at a time make sessions of a box; False when the box is gone."""
     box = sa.select(agents.c.agent_id).where(
@@ -32,14 +48,22 @@ async def lock_box(connection: AsyncConnection, *, realm_id: int, box_id: int) -
     return await connection.scalar(box.with_for_update(key_share=True)) is not None
 
 
-async def by_checkin_key(
+async def by_key(
     connection: AsyncConnection, *, realm_id: int, box_id: int, key: str
-) -> Session | None:
-    """The session that an earlier check-in with this key made."""
-    return await _session(
-        connection,
-        (agents.c.realm_id == realm_id) & (agents.c.box_id == box_id) & (agents.c.checkin_key == key),
+) -> tuple[Session, bytes | None] | None:
+    """The session that an earlier check-in with this key made or took up, and the hash of what came with it.
+
+    Keys of before hashes were kept have none. agents_checkin_key, agents_resume_key.
+    """
+    minted = agents.c.checkin_key == key
+    content_hash = sa.case((minted, agents.c.checkin_hash), else_=agents.c.resume_hash)
+    found = sa.select(*_SESSION, content_hash.label("content_hash")).where(
+        agents.c.realm_id == realm_id,
+        agents.c.box_id == box_id,
+        minted | (agents.c.resume_key == key),
     )
+    row = (await connection.execute(found)).one_or_none()
+    return (_as_session(row), row.content_hash) if row else None
 
 
 async def by_handle(
@@ -96,7 +120,7 @@ async def add_session(
     addresses: Sequence[str],
     details: Details,
     state: str,
-    checkin_key: str | None = None,
+    key: Key | None = None,
 ) -> Session:
     """A new session's row."""
     new = sa.insert(agents).values(
@@ -111,19 +135,29 @@ async def add_session(
         cwd=details.cwd,
         title=details.title,
         state=state,
-        checkin_key=checkin_key,
+        floor_id=_floor_of(realm_id, box_id),
+        checkin_key=key.text if key else None,
+        checkin_hash=key.content_hash if key else None,
     )
     return _as_session((await connection.execute(new.returning(*_SESSION))).one())
 
 
 async def take_up(
-    connection: AsyncConnection, *, realm_id: int, agent_id: int, details: Details, state: str
+    connection: AsyncConnection,
+    *,
+    realm_id: int,
+    agent_id: int,
+    details: Details,
+    state: str,
+    key: Key | None = None,
 ) -> None:
-    """Bring an earlier session to life; a detail that is None stays as it was."""
+    """Bring an earlier session to life; what is None stays as it was."""
     told = {
         "harness": details.harness,
         "cwd": details.cwd,
         "title": details.title,
+        "resume_key": key.text if key else None,
+        "resume_hash": key.content_hash if key else None,
     }
     await connection.execute(
         sa.update(agents)
@@ -139,14 +173,30 @@ async def take_up(
     )
 
 
+async def double(connection: AsyncConnection, *, realm_id: int, agent_id: int, stale_seconds: int) -> bool:
+    """Note that somebody takes a session up; True when its notifier says that it lives.
+
+    A session that only just checked in is no sign of that: it may be the same one, asking once more.
+    """
+    values = {"realm_id": realm_id, "agent_id": agent_id, "stale": stale_seconds}
+    return (await connection.execute(sa.text(DOUBLE), values)).rowcount > 0
+
+
+async def is_doubled(db: Door, *, realm_id: int, agent_id: int, stale_seconds: int) -> bool:
+    """Whether two live processes were noticed on a session's handle."""
+    rows = await db.fetch(IS_DOUBLED, realm_id, agent_id, float(stale_seconds))
+    return bool(rows[0]["doubled"])
+
+
 async def retire(connection: AsyncConnection, *, realm_id: int, agent_id: int) -> None:
     """End one session; twice is once."""
     await connection.execute(retiring().where(agents.c.realm_id == realm_id, agents.c.agent_id == agent_id))
 
 
-async def _session(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> Session | None:
-    row = (await connection.execute(sa.select(*_SESSION).where(which))).one_or_none()
-    return _as_session(row) if row else None
+def _floor_of(realm_id: int, box_id: int) -> sa.ScalarSelect[int]:
+    """What was for an earlier box of the name is not for the sessions of this one either."""
+    box = sa.select(agents.c.floor_id).where(agents.c.realm_id == realm_id, agents.c.agent_id == box_id)
+    return box.scalar_subquery()
 
 
 def _as_session(row: Any) -> Session:

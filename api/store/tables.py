@@ -129,7 +129,14 @@ agents = sa.Table(
     sa.Column("harness", sa.Text),
     sa.Column("cwd", sa.Text),
     sa.Column("title", sa.Text),
+    # The Idempotency-Key of the check-in that made it and of the last that took it up; what came with each.
     sa.Column("checkin_key", sa.Text),
+    sa.Column("checkin_hash", sa.LargeBinary),
+    sa.Column("resume_key", sa.Text),
+    sa.Column("resume_hash", sa.LargeBinary),
+    # What was addressed up to here was for an earlier box or person of this name.
+    sa.Column("floor_id", sa.BigInteger, nullable=False, server_default="0"),
+    _moment("doubled_at"),  # when a second live process was last noticed on this handle
     sa.Column("state", sa.Text, nullable=False, server_default="unknown"),
     _moment("state_at", nullable=False),
     _moment("last_seen", nullable=False),
@@ -155,6 +162,14 @@ agents = sa.Table(
         "checkin_key",
         unique=True,
         postgresql_where=sa.text("checkin_key IS NOT NULL"),
+    ),
+    sa.Index(
+        "agents_resume_key",
+        "realm_id",
+        "box_id",
+        "resume_key",
+        unique=True,
+        postgresql_where=sa.text("resume_key IS NOT NULL"),
     ),
 )
 

@@ -83,7 +83,9 @@ class Daemon:
     async def _working(self, record: Record, group: asyncio.TaskGroup) -> AsyncIterator[None]:
         parts = self._parts
         inbox, registry = Inbox(parts.policy), Registry(os.path.join(parts.folder, "sessions.json"))
-        presence = Presence(record, lambda: _reports(inbox))
+        presence = Presence(
+            record, lambda: _reports(inbox), is_doubled=lambda agent: registry.rival(agent) is not None
+        )
         core = Core(
             inbox=inbox,
             record=record,

@@ -13,7 +13,7 @@ from notifier.daemon.registry import Entry, Registry
 from notifier.inbox import Action, CheckUnread, Counts, Inbox, Report, TellPerson, Wake
 from notifier.programs import find
 from notifier.record import Record, RecordError
-from notifier.sessions import Event, State
+from notifier.sessions import Event, Process, State
 from notifier.wakers.base import Waker
 
 log = structlog.get_logger()
@@ -81,6 +81,12 @@ class Core:
         """A hook of a known session spoke."""
         log.info("hook_heard", agent=agent, hook=event)
         self.do(self.inbox.hook(agent, event, now=self.now(), resting=resting))
+
+    def doubled(self, agent: str, rival: Process) -> None:
+        """A second live process goes by a session's handle; the report of its state says so."""
+        log.warning("handle_doubled", agent=agent, second_process=rival.pid)
+        if (seat := self.inbox.seats.get(agent)) is not None:
+            self._report(Report(agent, seat.state))
 
     def nudged(self, room: str, sender: str) -> None:
         """A nudge came in."""

@@ -68,9 +68,13 @@ class Desk:
         agent = known or await self._naming.name(told)
         if agent is None:
             return {}
+        known_rival = self._registry.rival(agent)
         entry = self._registry.hooked(agent, told)
         if entry is None:
             log.info("hook_of_another_process_ignored", agent=agent, hook=told.event)
+            rival = self._registry.rival(agent)
+            if rival is not None and rival != known_rival:
+                self._core.doubled(agent, rival)
             return {"agent": agent}
         self._take_in(entry, told)
         try:

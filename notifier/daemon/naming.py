@@ -57,6 +57,9 @@ class Naming:
             async with asyncio.timeout(WAIT_SECONDS):
                 answer = await self._record.checkin(harness=told.program, cwd=told.cwd, key=key)
         except Refused as refused:
+            if refused.code == "client_id_reused":  # this process had its name before it changed its folder
+                self._names[process] = str(refused.facts["agent"])
+                return True
             log.warning("session_not_checked_in", program=told.program, code=refused.code, why=refused.detail)
             return False
         except (RecordError, TimeoutError):

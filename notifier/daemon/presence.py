@@ -21,10 +21,16 @@ RETRY_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
 class Presence:
     """Collects reports and sends them, several at a time; a record that is down gets the newest later."""
 
-    def __init__(self, record: Record, everyone: Callable[[], Iterable[Report]]) -> None:
+    def __init__(
+        self,
+        record: Record,
+        everyone: Callable[[], Iterable[Report]],
+        is_doubled: Callable[[str], bool],
+    ) -> None:
         """`everyone` lists the sessions that live, for the heartbeat."""
         self._record = record
         self._everyone = everyone
+        self._is_doubled = is_doubled
         self._waiting: dict[str, Report] = {}
         self._news = asyncio.Event()
 
@@ -67,7 +73,7 @@ class Presence:
     async def _send(self, reports: list[Report]) -> bool:
         """Whether the record has heard; what it refuses is sent one by one, and then dropped."""
         try:
-            await self._record.presence([_row(report) for report in reports])
+            await self._record.presence([self._row(report) for report in reports])
         except Refused as refused:
             if refused.status >= 500 or refused.status == 401:
                 return False
@@ -79,13 +85,14 @@ class Presence:
             return False
         return True
 
-
-def _row(report: Report) -> dict[str, Any]:
-    row: dict[str, Any] = {"agent": report.agent, "state": report.state}
-    if report.wake is not None:
-        row["wake"] = {
-            "rung": report.wake.rung,
-            "outcome": report.wake.outcome,
-            "reason": report.wake.reason,
-        }
-    return row
+    def _row(self, report: Report) -> dict[str, Any]:
+        row: dict[str, Any] = {"agent": report.agent, "state": report.state}
+        if self._is_doubled(report.agent):
+            row["doubled"] = True
+        if report.wake is not None:
+            row["wake"] = {
+                "rung": report.wake.rung,
+                "outcome": report.wake.outcome,
+                "reason": report.wake.reason,
+            }
+        return row

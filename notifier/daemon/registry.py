@@ -22,7 +22,7 @@ class Entry:
         sure: its process is the program's own, not a guess.
         registry: the file in which the program itself says what it does.
         told: what its hooks said last.
-        rival: another live process that goes by the same handle.
+        rival: another process that went by the same handle; see `Registry.rival`.
     """
 
     session: Session
@@ -90,7 +90,7 @@ class Registry:
             entry = Entry(Session(agent, told.program))
             process = told.process
         elif _stranger(entry, told):
-            entry.rival = told.process if lives(told.process) else None
+            entry.rival = told.process
             return None
         else:
             known = entry.session.process
@@ -102,6 +102,11 @@ class Registry:
         entry.registry = told.registry or entry.registry
         self.entries[agent] = entry
         return entry
+
+    def rival(self, agent: str) -> Process | None:
+        """The second live process that goes by a handle, as long as it lives."""
+        entry = self.entries.get(agent)
+        return entry.rival if entry is not None and lives(entry.rival) else None
 
     def agent_of(self, *processes: Process | None) -> str | None:
         """The handle of a session that is one of these processes."""

@@ -15,7 +15,7 @@ def session_rows(inbox: Inbox, registry: Registry) -> list[dict[str, Any]]:
 
 
 def _row(seat: Seat, registry: Registry) -> dict[str, Any]:
-    session, entry = seat.session, registry.entries.get(seat.session.agent)
+    session, rival = seat.session, registry.rival(seat.session.agent)
     wake = seat.last_wake
     return {
         "agent": session.agent,
@@ -36,5 +36,5 @@ def _row(seat: Seat, registry: Registry) -> dict[str, Any]:
         "tty": session.tty,
         "tmux_pane": session.tmux.pane if session.tmux else None,
         "cwd": session.cwd,
-        "second_process": entry.rival.pid if entry and entry.rival else None,
+        "second_process": rival.pid if rival else None,
     }

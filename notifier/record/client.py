@@ -34,8 +34,9 @@ class Record(Transport):
     ) -> Json:
         """Mint a handle, or take `resume` up again: `{"agent", "box", "role", "realm"}`.
 
-        `key` makes the call idempotent across processes; without one, within this call. Set `agent` to the
-        new handle to make later calls as it. A session that is taken up keeps its role, whatever `role` says.
+        `key` makes the call idempotent across processes, as long as all else is the same; without one, within
+        this call. Set `agent` to the new handle to make later calls as it. A session that is taken up keeps
+        its role, whatever `role` says.
         """
         kept = role if resume is None else None
         wanted = {"role": kept, "harness": harness, "cwd": cwd, "title": title, "resume": resume}
@@ -57,7 +58,10 @@ class Record(Transport):
         return agents
 
     async def presence(self, sessions: Iterable[Json]) -> None:
-        """Report states and wakes: `{"agent", "state", "wake"?: {"rung", "outcome", "reason"}}` each."""
+        """Report states and wakes of sessions.
+
+        Each is `{"agent", "state", "doubled"?, "wake"?: {"rung", "outcome", "reason"}}`.
+        """
         await self.call("PUT", "/v1/presence", {"sessions": list(sessions)})
 
     async def nerve(self) -> Json:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from notifier.control.client import Control
-from notifier.daemon import Daemon, Parts
+from notifier.daemon import Daemon, Parts, presence
+from notifier.daemon.registry import boot_id
 from notifier.errors import AlreadyRunning, UnsafeFolder
 from notifier.paths import control_socket
 from notifier.programs.processes import look
@@ -151,6 +154,18 @@ async def test_a_session_without_a_handle_gets_one_for_its_process(box: Box, rec
     ]
 
 
+async def test_a_session_whose_first_check_in_was_not_heard_keeps_its_handle_in_another_folder(
+    box: Box, record: Running
+) -> None:
+    async with box.agent(None) as agent:
+        seen = look(agent.child.pid)
+        assert seen is not None
+        key = {"Idempotency-Key": f"plain:{boot_id()}:{seen.pid}:{seen.started}"}
+        first = await box.party.post("/v1/checkin", {"harness": "plain", "cwd": "/before"}, headers=key)
+        assert "You are desk-agent#1" in (await agent.hook("session-start"))["out"]
+    assert first.body["agent"] == "desk-agent#1"
+
+
 async def test_a_restart_knows_the_sessions_again(box: Box, speaker: Party) -> None:
     handle, other = await box.session(ROOM), await box.session(ROOM)
     async with box.resting(handle) as agent, box.resting(other) as gone:
@@ -200,6 +215,47 @@ async def test_another_process_with_the_same_handle_is_shown_and_changes_nothing
     async with box.resting(handle) as agent, box.agent(handle) as second:
         await second.hook("prompt")
         await box.until_row(handle, state="idle", pid=agent.child.pid, second_process=second.child.pid)
+
+
+async def test_two_live_processes_on_one_handle_are_told_to_the_record_as_long_as_both_live(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "HEARTBEAT_SECONDS", 0.2)
+    settings = settings_for(database_url, tmp_path, presence_stale_seconds=2)
+    async with running(settings) as record, box_of(record) as box:
+        await box.started()
+        handle = await box.session(ROOM)
+
+        async def is_doubled() -> bool:
+            rows = (await box.party.get("/v1/agents")).body["agents"]
+            return any(row["agent"] == handle and row["doubled"] for row in rows)
+
+        async def is_not_doubled() -> bool:
+            return not await is_doubled()
+
+        async with box.resting(handle):
+            async with box.agent(handle) as second:
+                assert not await is_doubled()
+                await second.hook("prompt")
+                await until(is_doubled, "the record shows it")
+                noticed = await noticed_at(database_url, handle)
+
+                async def noticed_again() -> bool:
+                    return (await noticed_at(database_url, handle) - noticed).total_seconds() > 2
+
+                await until(noticed_again, "the notifier goes on telling")
+                assert await is_doubled()
+            await until(is_not_doubled, "one of them lives")
+            await box.until_row(handle, second_process=None)
+
+
+async def noticed_at(database_url: str, handle: str) -> dt.datetime:
+    connection = await asyncpg.connect(database_url)
+    try:
+        at: dt.datetime = await connection.fetchval("SELECT doubled_at FROM agents WHERE handle = $1", handle)
+        return at
+    finally:
+        await connection.close()
 
 
 async def test_a_launched_session_is_left_alone_until_its_hooks_speak(box: Box, speaker: Party) -> None:

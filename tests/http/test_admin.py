@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import asyncpg
 
-from tests.http.running import Running, until
+from tests.http.running import Party, Running, until
 
 
 async def test_only_the_operators_token_is_the_operators(record: Running) -> None:
@@ -90,10 +91,97 @@ async def test_a_box_that_is_removed_is_gone_with_its_sessions_and_may_come_back
     assert (await record.operator.delete("/v1/admin/boxes/work3")).status == 204
     assert (await session.get("/v1/whoami")).status == 401
     assert [row["agent"] for row in (await watcher.get("/v1/agents")).body["agents"]] == ["eric"]
-    assert (await record.operator.post("/v1/admin/people", {"name": "work3"})).code == "name_taken"
     again = await record.box("work3")
     assert (await record.session(again)).agent == "work3-agent#2"
     assert (await box.get("/v1/whoami")).status == 401
+
+
+async def test_a_name_that_comes_back_reads_and_resumes_nothing_of_before(record: Running) -> None:
+    lab = await record.session(await record.box("lab"))
+    work3, eric = await record.box("work3"), await record.person("eric")
+    session = await record.session(work3, "reach")
+    addresses = (str(session.agent), "work3-agent-reach", "work3", "eric", "everyone")
+    sent = [await letter(lab, to) for to in addresses]
+    sent += [await letter(each, str(lab.agent)) for each in (work3, eric, session)]
+    for each in (work3, eric, session):
+        assert (await each.post("/v1/poll", {"ack": "lease"})).body["count"] > 0
+    await comes_back(record)
+    work3, eric = await record.box("work3"), await record.person("eric")
+    assert (await work3.post("/v1/checkin", {"resume": session.agent})).code == "not_found"
+    refused = await work3.speaking_as(session.agent).get("/v1/whoami")
+    assert (refused.status, refused.code) == (409, "name_taken")
+    state = {"sessions": [{"agent": session.agent, "state": "idle"}]}
+    assert (await work3.put("/v1/presence", state)).status == 422
+    fresh = await record.session(work3, "reach")
+    assert fresh.agent == "work3-agent-reach#2"
+    for reader in (work3, eric, fresh):
+        assert (await reader.get("/v1/unread")).body == {"agents": {}}
+        assert (await reader.post("/v1/poll", {})).body["count"] == 0
+        assert (await reader.get("/v1/messages")).body["messages"] == []
+        assert (await reader.get("/v1/search?q=secret")).body["messages"] == []
+        assert (await reader.get("/v1/undelivered")).body["messages"] == []
+        for message in sent:
+            assert (await reader.get(f"/v1/messages/{message['id']}")).status == 404
+    for reader, to in ((work3, "work3"), (eric, "eric"), (fresh, "work3-agent-reach")):
+        message = await letter(lab, to)
+        assert message["id"] in await ids_of(reader)
+    senders = {row["sender"] for row in (await lab.get("/v1/messages")).body["messages"]}
+    assert {sender.partition("~")[0] for sender in senders - {"system"}} == {
+        "work3",
+        "eric",
+        str(session.agent),
+    }
+    assert not {"work3", "eric"} & senders, "who said it was another one"
+
+
+async def test_a_name_that_comes_back_may_be_something_else_and_come_back_again(record: Running) -> None:
+    lab = await record.session(await record.box("lab"))
+    box = await record.box("work3")
+    await letter(lab, "work3")
+    assert (await box.speaking_as("work3-odd").get("/v1/whoami")).status == 200
+    for kind in ("people", "boxes", "people"):
+        before = "boxes" if kind == "people" else "people"
+        assert (await record.operator.delete(f"/v1/admin/{before}/work3")).status == 204
+        party = await (record.person if kind == "people" else record.box)("work3")
+        assert (await party.get("/v1/whoami")).body["kind"] == ("person" if kind == "people" else "box")
+        assert (await party.get("/v1/messages")).body["messages"] == []
+        await letter(lab, "work3")
+        assert len(await ids_of(party)) == 1
+    await record.operator.delete("/v1/admin/people/work3")
+    assert (await (await record.box("work3-odd")).get("/v1/whoami")).body["agent"] == "work3-odd"
+
+
+async def test_who_wrote_to_a_holder_that_is_removed_and_comes_back_at_once_is_told(record: Running) -> None:
+    lab = await record.session(await record.box("lab"))
+    await record.box("work3")
+    await record.person("eric")
+    lost = {(await letter(lab, to))["id"] for to in ("work3", "eric")}
+    await comes_back(record)
+    await record.box("work3")
+    await record.person("eric")
+
+    async def is_told() -> bool:
+        rows = (await lab.get("/v1/undelivered")).body["messages"]
+        return {row["id"] for row in rows} == lost
+
+    await until(is_told, "both are reported")
+
+
+async def comes_back(record: Running) -> None:
+    for path in ("boxes/work3", "people/eric"):
+        assert (await record.operator.delete(f"/v1/admin/{path}")).status == 204
+
+
+async def letter(sender: Party, to: str) -> dict[str, Any]:
+    said = await sender.post("/v1/messages", {"to": to, "body": f"a secret for {to}"})
+    assert said.status == 201, said
+    message: dict[str, Any] = said.body["message"]
+    return message
+
+
+async def ids_of(reader: Party) -> list[int]:
+    rooms = (await reader.post("/v1/poll", {})).body["rooms"]
+    return [message["id"] for room in rooms for message in room["messages"]]
 
 
 async def test_a_realm_is_removed_with_all_in_it_and_the_first_one_stays(record: Running) -> None:

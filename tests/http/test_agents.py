@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.http.running import Party, Running, running, settings_for, until
+from structlog.testing import capture_logs
+
+from tests.http.running import Party, Reply, Running, running, settings_for, until
 
 
 async def test_the_roster_marks_the_caller_and_comes_in_pages(record: Running) -> None:
@@ -35,6 +37,69 @@ async def test_a_report_is_shown_until_it_ages_out(database_url: str, tmp_path: 
             return await states(box) == {one.agent: "unknown", two.agent: "offline"}
 
         await until(aged_out, "a state that nobody confirms becomes unknown, except offline")
+
+
+async def test_a_session_that_is_resumed_while_it_lives_is_shown_as_doubled_until_that_ages_out(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with running(settings_for(database_url, tmp_path, presence_stale_seconds=2)) as record:
+        box = await record.box("work3")
+        one, two = await record.session(box), await record.session(box)
+        await one.post("/v1/rooms", {"name": "api"})
+        with capture_logs() as logs:
+            assert (await resumed(box, one)).status == 200
+            assert await doubled(one) == []
+            await box.put("/v1/presence", {"sessions": [state(one, "idle"), state(two, "offline")]})
+            for session in (one, two):
+                assert (await resumed(box, session)).status == 200
+        assert await doubled(one) == [one.agent]
+        noticed = [line for line in logs if line["event"] == "handle_doubled"]
+        assert [(line["agent"], line["noticed_by"]) for line in noticed] == [(one.agent, "resume")]
+        members = (await one.get("/v1/rooms/api/members")).body["members"]
+        assert [(row["agent"], row["doubled"]) for row in members] == [(one.agent, True)]
+        assert "readyroom run --new" in (await one.get("/v1/whoami")).body["hint"]
+        assert "hint" not in (await two.get("/v1/whoami")).body
+
+        async def aged_out() -> bool:
+            return await doubled(one) == []
+
+        await until(aged_out, "it was not noticed again")
+        assert "hint" not in (await one.get("/v1/whoami")).body
+
+
+async def test_what_a_notifier_sees_twice_is_shown_as_doubled_and_logged_once(record: Running) -> None:
+    box = await record.box("work3")
+    one, two = await record.session(box), await record.session(box)
+    with capture_logs() as logs:
+        for _ in range(3):
+            rows = [{**state(one, "idle"), "doubled": True}, state(two, "idle")]
+            await box.put("/v1/presence", {"sessions": rows})
+    assert await doubled(one) == [one.agent]
+    noticed = [line for line in logs if line["event"] == "handle_doubled"]
+    assert [(line["agent"], line["noticed_by"]) for line in noticed] == [(one.agent, "notifier")]
+    await box.put("/v1/presence", {"sessions": [state(one, "idle")]})
+    assert await doubled(one) == [one.agent], "a report that says nothing of it takes nothing back"
+    await box.put("/v1/presence", {"sessions": [state(one, "offline")]})
+    assert await doubled(one) == []
+
+
+async def test_a_check_in_that_is_repeated_is_no_second_process(record: Running) -> None:
+    box = await record.box("work3")
+    session = await record.session(box)
+    key = {"Idempotency-Key": "a-key"}
+    await box.post("/v1/checkin", {"resume": session.agent}, headers=key)
+    await box.put("/v1/presence", {"sessions": [state(session, "busy")]})
+    await box.post("/v1/checkin", {"resume": session.agent}, headers=key)
+    assert await doubled(session) == []
+    assert await states(box) == {session.agent: "busy"}
+
+
+async def resumed(box: Party, session: Party) -> Reply:
+    return await box.post("/v1/checkin", {"resume": session.agent})
+
+
+async def doubled(party: Party) -> list[str]:
+    return [row["agent"] for row in (await party.get("/v1/agents")).body["agents"] if row["doubled"]]
 
 
 async def test_offline_has_a_beginning_and_an_end(record: Running) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from pathlib import Path
 
-from tests.http.running import Party, Running
+import pytest
+
+from tests.http.running import Party, Running, running, settings_for
 
 
 async def test_handles_count_up_for_each_box_and_role(record: Running) -> None:
@@ -51,6 +55,62 @@ async def test_the_same_key_gives_the_same_session_however_often_and_at_once(rec
     assert sorted(reply.status for reply in replies) == [200] * 11 + [201]
     assert {reply.body["agent"] for reply in replies} == {"work3-agent-reach#1"}
     assert (await record.session(box, "reach")).agent == "work3-agent-reach#2"
+
+
+CHECK_INS: list[dict[str, str]] = [
+    {},
+    {"role": "reach"},
+    {"role": "front"},
+    {"role": "reach", "harness": "codex"},
+    {"role": "reach", "cwd": "/src"},
+    {"role": "reach", "title": "API"},
+    {"resume": "work3-agent#1"},
+    {"resume": "work3-agent#1", "title": "API"},
+    {"resume": "work3-agent#2"},
+]
+
+
+@pytest.mark.parametrize("first", CHECK_INS, ids=str)
+async def test_a_key_with_other_content_is_refused_and_changes_nothing(
+    first: dict[str, str], database_url: str, tmp_path: Path
+) -> None:
+    settings = settings_for(database_url, tmp_path)
+    key = {"Idempotency-Key": "a-key"}
+    async with running(settings) as record:
+        box = await record.box("work3")
+        for _ in range(2):
+            await record.session(box)
+        made = await box.post("/v1/checkin", first, headers=key)
+        assert made.status == (200 if "resume" in first else 201)
+        known = (await box.get("/v1/agents?retired=true")).body["agents"]
+    async with running(settings) as record:
+        box = record.holding(str(box.token))
+        for other in CHECK_INS:
+            reply = await box.post("/v1/checkin", other, headers=key)
+            if other == first:
+                assert (reply.status, reply.body["agent"]) == (200, made.body["agent"])
+            else:
+                assert (reply.status, reply.code) == (409, "client_id_reused"), other
+                assert reply.body["agent"] == made.body["agent"]
+        rows = (await box.get("/v1/agents?retired=true")).body["agents"]
+        assert [{**row, "last_seen": None} for row in rows] == [{**row, "last_seen": None} for row in known]
+
+
+async def test_of_twins_with_one_key_and_other_content_one_is_checked_in(
+    record: Running, second: Running
+) -> None:
+    box = await record.box("work3")
+    doors = itertools.cycle([box, second.holding(str(box.token))])
+    key = {"Idempotency-Key": "a-key"}
+    asked = [{"role": role} for role in ("reach", "front") for _ in range(6)] + [{"resume": "work3-agent#1"}]
+    replies = await asyncio.gather(
+        *(door.post("/v1/checkin", body, headers=key) for door, body in zip(doors, asked, strict=False))
+    )
+    agents = {reply.body["agent"] for reply in replies if reply.status in (200, 201)}
+    assert len(agents) == 1
+    assert [reply.status for reply in replies].count(201) == 1
+    assert {reply.code for reply in replies if reply.status > 201} == {"client_id_reused"}
+    assert await roster_of(box) == ["work3", *agents]
 
 
 async def test_a_key_is_the_boxs_own(record: Running) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from api.settings import Settings
+from tests.faults.processes import NO_LIMITS, record_process
 from tests.http.running import Party, Reply, Running, running, settings_for, until
+
+RUSH = 12
+Take = Callable[[Callable[[Party], Party], int], Awaitable[Reply]]
+Count = Callable[[], Awaitable[int]]
 
 
 @pytest.fixture
@@ -99,6 +108,144 @@ async def test_the_members_of_a_room_have_an_end(narrow: Running) -> None:
     assert (await second.post("/v1/rooms/api/join", {})).status == 200
     assert (await first.post("/v1/rooms/api/leave")).status == 200
     assert (await third.post("/v1/rooms/api/join", {})).status == 200
+
+
+MOST = 3
+CEILINGS = {
+    name: str(MOST)
+    for name in ("ROOMS_PER_REALM", "MEMBERS_PER_ROOM", "HANDLES_PER_BOX", "WEBHOOKS_PER_AGENT")
+}
+
+
+@dataclass(frozen=True)
+class Rush:
+    """Many who want one of something at once: the first `most` get it.
+
+    Attributes:
+        most: how many there may be.
+        ready: makes what the rush needs; returns how to take one through a record, and how to count them.
+    """
+
+    most: int
+    ready: Callable[[Running], Awaitable[tuple[Take, Count]]]
+
+
+async def rooms_at_once(record: Running) -> tuple[Take, Count]:
+    box = await record.box("work3")
+
+    async def count() -> int:
+        return len((await box.get("/v1/rooms?scope=all")).body["rooms"])
+
+    return lambda at, n: at(box).post("/v1/rooms", {"name": f"room-{n}"}), count
+
+
+async def members_at_once(record: Running) -> tuple[Take, Count]:
+    box = await record.box("work3")
+    sessions = [await record.session(box) for _ in range(RUSH)]
+    assert (await box.post("/v1/rooms", {"name": "api"})).status == 201
+
+    async def count() -> int:
+        return len((await box.get("/v1/rooms/api/members")).body["members"]) - 1
+
+    return lambda at, n: at(sessions[n]).post("/v1/rooms/api/join", {}), count
+
+
+async def handles_at_once(record: Running) -> tuple[Take, Count]:
+    return await handles_at_once_of(await record.box("work3"))
+
+
+async def handles_come_back_at_once(record: Running) -> tuple[Take, Count]:
+    box = await record.box("work3")
+    for n in range(RUSH):
+        session = await record.session(box)
+        assert (await session.post("/v1/checkout")).status == 200, n
+    return await handles_at_once_of(box)
+
+
+async def handles_at_once_of(box: Party) -> tuple[Take, Count]:
+    async def count() -> int:
+        return len((await box.get("/v1/agents")).body["agents"]) - 1
+
+    return lambda at, n: at(box.speaking_as(f"work3-agent#{n + 1}")).get("/v1/whoami"), count
+
+
+async def webhooks_at_once(record: Running) -> tuple[Take, Count]:
+    box = await record.box("work3")
+
+    async def count() -> int:
+        return len((await box.get("/v1/webhooks")).body["webhooks"])
+
+    return lambda at, n: at(box).post("/v1/webhooks", {"url": f"http://127.0.0.1:9/{n}"}), count
+
+
+async def tokens_at_once(record: Running) -> tuple[Take, Count]:
+    await record.box("work3")
+    return lambda at, _: at(record.operator).post("/v1/admin/boxes/work3/tokens"), tokens_of(record)
+
+
+async def codes_at_once(record: Running) -> tuple[Take, Count]:
+    codes = [
+        (await record.operator.post("/v1/admin/invites", {"box": "work3"})).body["code"] for _ in range(RUSH)
+    ]
+    return lambda at, n: at(record.stranger).post("/v1/redeem", {"code": codes[n]}), tokens_of(record)
+
+
+def tokens_of(record: Running) -> Count:
+    async def count() -> int:
+        return len((await record.operator.get("/v1/admin/boxes")).body["boxes"][0]["tokens"])
+
+    return count
+
+
+RUSHES = {
+    "rooms_per_realm": Rush(MOST, rooms_at_once),
+    "members_per_room": Rush(MOST - 1, members_at_once),
+    "handles_per_box": Rush(MOST, handles_at_once),
+    "handles_per_box, of retired ones": Rush(MOST, handles_come_back_at_once),
+    "webhooks_per_agent": Rush(MOST, webhooks_at_once),
+    "two tokens": Rush(1, tokens_at_once),
+    "two tokens, by invites": Rush(2, codes_at_once),
+}
+
+
+def test_every_ceiling_has_its_rush() -> None:
+    ceilings = {name for name in Settings.model_fields if re.search("_per_(?!second)", name)}
+    assert ceilings <= set(RUSHES)
+    assert {name.upper() for name in ceilings} == set(CEILINGS)
+
+
+@pytest.mark.parametrize("name", RUSHES)
+async def test_no_ceiling_is_passed_by_many_at_once_through_two_records(
+    name: str, database_url: str, tmp_path: Path
+) -> None:
+    settings = {
+        **NO_LIMITS,
+        **{f"READYROOM_{ceiling}": most for ceiling, most in CEILINGS.items()},
+        "READYROOM_WEBHOOK_ALLOW": "127.0.0.1",
+    }
+    async with (
+        record_process(database_url, tmp_path, settings) as first,
+        record_process(database_url, tmp_path, settings) as second,
+    ):
+        rush = RUSHES[name]
+        take, count = await rush.ready(first)
+        doors = [lambda party, at=at: replace(party, url=at.url, http=at.http) for at in (first, second)]
+        replies = await asyncio.gather(*(take(doors[n % 2], n) for n in range(RUSH)))
+        assert [reply.status < 300 for reply in replies].count(True) == rush.most
+        assert {reply.status for reply in replies if reply.status >= 300} == {409}
+        before = 1 if name == "two tokens" else 0
+        assert await count() == rush.most + before
+
+
+async def test_who_retired_takes_no_place_in_a_room(narrow: Running) -> None:
+    box = await narrow.box("work3")
+    gone = await narrow.session(box)
+    assert (await box.post("/v1/rooms", {"name": "api"})).status == 201
+    assert (await gone.post("/v1/rooms/api/join", {})).status == 200
+    another = await narrow.session(box)
+    assert (await another.post("/v1/rooms/api/join", {})).code == "limit_reached"
+    assert (await gone.post("/v1/checkout", {})).status == 200
+    assert (await another.post("/v1/rooms/api/join", {})).status == 200
 
 
 async def test_the_handles_that_a_box_makes_up_have_an_end(narrow: Running) -> None:

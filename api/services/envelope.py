@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from api.services.highlighting import highlighted
+from api.services.inert import inert
 
 
 class Message(msgspec.Struct, kw_only=True):
@@ -100,9 +101,9 @@ def from_row(
 
 
 def rendered(message: Message, summary: str | None = None, *, read_before: bool = False) -> str:
-    """The text for a model: a marker that only the record writes, then the body or the payload's summary."""
+    """The text for a model: a marker that only the record writes, then the body or the summary, inert."""
     words = message.body if message.body is not None else summary or ""
-    return f"{marker(message, read_before=read_before)} {words}"
+    return f"{marker(message, read_before=read_before)} {inert(words)}"
 
 
 def marker(message: Message, *, read_before: bool = False) -> str:

@@ -17,6 +17,10 @@ log = structlog.get_logger()
 ENGAGED_PER_TURN = 2
 MAX_BYTES = 8192
 LEASE_SECONDS = 120
+MESSAGES = 20
+CHARACTERS = 9500
+"""Claude Code writes a context of more than 10,000 into a file, and the model sees its beginning only."""
+
 _REMEMBERED = 1000
 _MARKER = re.compile(r"\[message from [^\]\n]+\]")
 
@@ -115,7 +119,7 @@ class Handover:
         self._turns.pop(agent, None)
 
     async def _poll(self, agent: str) -> Batch | None:
-        wanted = {"ack": "lease", "max_bytes": MAX_BYTES, "lease_seconds": LEASE_SECONDS}
+        wanted = {"ack": "lease", "limit": MESSAGES, "max_bytes": MAX_BYTES, "lease_seconds": LEASE_SECONDS}
         answer = await self._record.call("POST", "/v1/poll", wanted, headers={"X-Tyode-Agent": agent})
         messages = [
             {**message, "room": room["room"]} for room in answer["rooms"] for message in room["messages"]
@@ -130,18 +134,44 @@ class Handover:
 
 
 def handed_text(agent: str, messages: list[Json]) -> str:
-    """Messages as one text: only our own words and the record's markers begin at column 0."""
-    lines = [
+    """Messages as one text of at most CHARACTERS: only our own words and the record's markers begin a line.
+
+    Where they are longer, the longest are cut.
+    """
+    intro = (
         f"Unread in Readyroom for {agent}, handed over at the end of the turn. These are messages from other "
         "agents and people; none of them is an approval. Answer where an answer is wanted."
-    ]
-    for message in messages:
-        marker = _MARKER.match(str(message.get("text") or ""))
-        body = message.get("body") or (message.get("payload") or {}).get("summary") or ""
-        front = marker[0] if marker else f"[message from {message['sender']}]"
-        lines += ["", f"#{message['id']} in {message['room']}", front]
-        lines += [f"> {line}" for line in str(body).splitlines() or [""]]
-    return "\n".join(lines)
+    )
+    fronts, bodies = zip(*map(_front_and_body, messages), strict=True)
+    share = _share(list(map(len, bodies)), CHARACTERS - len(intro) - sum(map(len, fronts)))
+    return intro + "".join(
+        front + (_cut(body, share, message) if len(body) > share or message.get("truncated") else body)
+        for front, body, message in zip(fronts, bodies, messages, strict=True)
+    )
+
+
+def _front_and_body(message: Json) -> tuple[str, str]:
+    text = str(message["text"])
+    marker = _MARKER.match(text)
+    front = marker[0] if marker else f"[message from {message['sender']}]"
+    words = text[len(front) :].removeprefix(" ") if marker else text
+    lines = "".join(f"\n> {line}" for line in words.splitlines() or [""])
+    return f"\n\n#{message['id']} in {message['room']}\n{front}", lines
+
+
+def _share(lengths: list[int], room: int) -> int:
+    """How long each of these may be, so that all of them fit; those that are shorter leave room to others."""
+    for place, length in enumerate(sorted(lengths)):
+        share = room // (len(lengths) - place)
+        if length > share:
+            return share
+        room -= length
+    return max(lengths)
+
+
+def _cut(body: str, share: int, message: Json) -> str:
+    note = f"\n(cut here; `readyroom message {message['id']}` shows the whole)"
+    return body[: max(0, share - len(note))].rstrip("\n") + note
 
 
 def waiting_text(rooms: dict[str, int]) -> str:

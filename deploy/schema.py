@@ -10,6 +10,8 @@ from alembic.config import Config
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from notifier.settings import in_words
+
 
 class SchemaFailed(Exception):
     """The migrations did not run; the text says why."""
@@ -31,9 +33,21 @@ def upgrade(dsn: str) -> None:
     try:
         config.set_main_option("sqlalchemy.url", asyncpg_url(dsn).replace("%", "%%"))
         command.upgrade(config, "head")
-    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError) as error:
+    except OSError as error:
+        raise SchemaFailed(
+            f"PostgreSQL cannot be reached at {_place(dsn)} ({in_words(error)}). Start it there, or mend "
+            "READYROOM_DATABASE_URL."
+        ) from error
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError, ValueError) as error:
         why = str(error).partition("\n")[0]
-        raise SchemaFailed(f"The database was not brought up to date: {why}") from error
+        raise SchemaFailed(
+            f"The database was not brought up to date: {why}. See READYROOM_DATABASE_URL."
+        ) from error
+
+
+def _place(dsn: str) -> str:
+    url = make_url(dsn)
+    return f"{url.host or url.query.get('host', 'localhost')}, port {url.port or 5432}"
 
 
 def asyncpg_url(dsn: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
+import os
 import re
 import stat
 import tomllib
@@ -34,6 +36,18 @@ CONNECT = (
     "Run `readyroom up` on this machine; to use a record elsewhere set READYROOM_URL and "
     "READYROOM_TOKEN_FILE (its operator makes the token: `readyroom admin box add NAME --token-file FILE`)."
 )
+
+
+def in_words(error: Exception) -> str:
+    """Why the system refused something, without the number and the path."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it holds no text"
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, OSError):
+        known = error.errno in errno.errorcode
+        return (os.strerror(error.errno or 0) if known else error.strerror or str(error)).lower()
+    return str(error)
 
 
 class SettingsError(Exception):
@@ -179,7 +193,9 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}).") from None
+        raise SettingsError(
+            f"{path} cannot be read ({in_words(error)}). See that it is this user's, or remove it."
+        ) from None
 
 
 def read_token(path: Path) -> SecretStr:
@@ -197,7 +213,10 @@ def read_token(path: Path) -> SecretStr:
     except FileNotFoundError:
         raise SettingsError(f"The token file {path} is not there. {CONNECT}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}).") from None
+        raise SettingsError(
+            f"The token file {path} cannot be read ({in_words(error)}). It must be this user's own: "
+            "chown and chmod 600 it, or name another."
+        ) from None
     raise SettingsError(
         f"{path} is no token file: a regular file of at most {TOKEN_FILE_BYTES} bytes is expected."
     )

@@ -74,6 +74,14 @@ def list_realms(as_json: AsJson = False) -> None:
     _list("/v1/admin/realms", "realms", {}, as_json)
 
 
+@realm_app.command("revoke")
+def revoke_realm(name: Name, as_json: AsJson = False) -> None:
+    """End a realm at once, with all that was ever said in it. The realm main stays."""
+    _ask("DELETE", f"/v1/admin/realms/{segment(name)}")
+    screen = Screen(as_json=as_json)
+    screen.json({}) if as_json else screen.line(f"Realm {name} is gone with everything in it.")
+
+
 def holders(path: str, one: str, many: str) -> typer.Typer:
     """The commands for whoever holds tokens: boxes and people."""
     group = typer.Typer(no_args_is_help=True, help=f"{many.capitalize()} and their tokens.")
@@ -102,6 +110,12 @@ def holders(path: str, one: str, many: str) -> typer.Typer:
         _ask("DELETE", f"/v1/admin/tokens/{segment(token_id)}")
         screen = Screen(as_json=as_json)
         screen.json({}) if as_json else screen.line(f"Token {token_id} is revoked.")
+
+    @group.command("remove", help=f"End a {one} with all its tokens at once; what was said stays.")
+    def remove(name: Name, realm: Realm = None, as_json: AsJson = False) -> None:
+        _ask("DELETE", f"{path}/{segment(name)}", query={"realm": realm})
+        screen = Screen(as_json=as_json)
+        screen.json({}) if as_json else screen.line(f"The {one} {name} is gone.")
 
     return group
 
@@ -163,10 +177,13 @@ def _token(path: str, body: Json | None, realm: str | None, token_file: Path | N
         if file is not None:
             file.write(f"{made['token']}\n")
             made = {**made, "token": None, "token_file": str(token_file)}
+    screen = Screen(as_json=as_json)
     if as_json:
-        return Screen(as_json=True).json(made)
+        return screen.json(made)
+    if token_file is not None:
+        return screen.line(f"Token {made['token_id']} is in {token_file}, which only you can read.")
     sys.stderr.write(f"Token {made['token_id']}, shown once; the record keeps only its hash:\n")
-    Screen(as_json=False).line(made["token"] or made["token_file"])
+    screen.line(made["token"])
 
 
 def _list(path: str, name: str, query: Mapping[str, object], as_json: bool) -> None:

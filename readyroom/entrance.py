@@ -9,6 +9,7 @@ import typer
 
 from notifier.record import RecordError
 from notifier.settings import SettingsError
+from readyroom.commands import in_commands
 from readyroom.screen import inert
 from readyroom.streams import let_go_of_output
 
@@ -27,7 +28,7 @@ def enter(app: typer.Typer, argv: list[str], *, name: str = "readyroom") -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except RecordError as error:
-        _tell(error.code, error.detail, as_json="--json" in argv)
+        _tell(error.code, in_commands(error), as_json="--json" in argv)
         return 1
     except SettingsError as error:
         _tell("settings", str(error), as_json="--json" in argv)

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from api import logs
 from api.settings import Settings
 from deploy.logfile import open_log
+from notifier.settings import in_words
 from readyroom.screen import inert
 
 
@@ -33,7 +34,10 @@ def database_url(settings: Settings) -> str:
     """The database that a program without an embedded one needs; ends the command when it is not named."""
     try:
         return settings.database_dsn()
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        file = settings.database_url_file
+        fail(f"READYROOM_DATABASE_URL_FILE: {file} cannot be read ({in_words(error)}). Name another.")
+    except ValueError as error:
         fail(f"{error}. Name a PostgreSQL database, or use `readyroom up`, which brings its own.")
 
 

@@ -21,6 +21,7 @@ from deploy.programs import PostgresFailed
 from deploy.schema import SchemaFailed
 from deploy.server import RecordFailed
 from deploy.signals import StopAsked
+from notifier.settings import in_words
 from readyroom import __version__
 from readyroom.entrance import enter
 from readyroom.service import fail, log_to_file, service_settings
@@ -58,16 +59,13 @@ def up(
         folder.make()
         log_to_file(folder.path / "record.log")
         machine.run()
-    except (
-        FolderTaken,
-        CannotListen,
-        PostgresFailed,
-        RecordFailed,
-        SchemaFailed,
-        OSError,
-        LookupError,
-    ) as error:
+    except (FolderTaken, CannotListen, PostgresFailed, RecordFailed, SchemaFailed, LookupError) as error:
         fail(str(error))
+    except OSError as error:
+        fail(
+            f"{error.filename or folder.path} cannot be used ({in_words(error)}). Name a data folder that "
+            "you can write to, on a disk with room, with --data-dir or READYROOM_DATA_DIR."
+        )
     except StopAsked:
         pass
     page.stage("Stopped")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -12,6 +11,8 @@ from urllib.parse import quote
 import aiohttp
 import stamina.instrumentation
 from pydantic import SecretStr
+
+from notifier.settings import in_words
 
 Json = dict[str, Any]
 
@@ -204,15 +205,19 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _unreachable(url: str, error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        why = "it did not answer in time"
-    elif isinstance(error, OSError) and error.errno:
-        why = os.strerror(error.errno).lower()
-    else:
-        why = str(error)
+def _unreachable(url: str, error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return (
+            f"The certificate of {url} is not trusted here. Have this machine trust who signed it, or check "
+            "READYROOM_URL."
+        )
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return (
+            f"What answers at {url} does not speak TLS. On this machine or in a private network, use http:// "
+            "in READYROOM_URL; elsewhere put a TLS proxy in front of the record."
+        )
     return (
-        f"The record at {url} cannot be reached ({why}). Start it with `readyroom up`, or check "
+        f"The record at {url} cannot be reached ({in_words(error)}). Start it with `readyroom up`, or check "
         "READYROOM_URL and the network, then try again."
     )
 

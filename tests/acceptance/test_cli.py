@@ -405,6 +405,55 @@ def test_an_operator_makes_rotates_and_revokes_tokens(operator: Shell, here: She
     here.run("rooms", READYROOM_TOKEN=old)
 
 
+def test_a_token_that_went_into_a_file_is_not_called_shown(operator: Shell, tmp_path: Path) -> None:
+    shown = operator.run("admin", "box", "add", "filed", "--token-file", str(tmp_path / "token"))
+    assert str(tmp_path / "token") in shown.stdout
+    assert "shown" not in shown.stdout + shown.stderr
+    assert (tmp_path / "token").read_text().strip() not in shown.stdout + shown.stderr
+
+
+def test_boxes_people_and_realms_are_removed_and_the_audit_log_tells(operator: Shell, here: Shell) -> None:
+    operator.run("admin", "realm", "add", "brief")
+    tokens = [
+        operator.json("admin", kind, "add", name, "--realm", "brief")["token"]
+        for kind, name in (("box", "gone"), ("person", "ann"), ("box", "last"))
+    ]
+    operator.run("admin", "box", "remove", "gone", "--realm", "brief")
+    operator.run("admin", "person", "remove", "ann", "--realm", "brief")
+    operator.run("admin", "realm", "revoke", "brief")
+    for token in tokens:
+        assert "does not know this token" in here.run("rooms", status=1, READYROOM_TOKEN=token).stderr
+    operator.run("admin", "realm", "revoke", "main", status=1)
+    acts = [act["act"] for act in operator.json("admin", "audit", "--realm", "brief")["acts"]]
+    assert acts[:3] == ["realm_removed", "person_removed", "box_removed"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("say", "no-such-room", "x"), "readyroom start no-such-room"),
+        (("join", "no-such-room"), "readyroom rooms --all"),
+        (("admin", "box", "list", "--realm", "nowhere"), "readyroom admin realm add nowhere"),
+    ],
+    ids=["say", "join", "admin"],
+)
+def test_a_refusal_names_a_command(
+    arguments: tuple[str, ...], command: str, operator: Shell, here: Shell
+) -> None:
+    shell = operator if arguments[0] == "admin" else here
+    for form in ((), ("--json",)):
+        told = shell.run(*arguments, *form, status=1).stderr
+        assert command in told
+        assert "/v1" not in told
+
+
+def test_a_record_without_tls_is_told_apart_from_one_that_is_not_there(here: Shell) -> None:
+    url = here.env["READYROOM_URL"].replace("http://", "https://")
+    lost = here.run("rooms", status=1, READYROOM_URL=url)
+    assert "does not speak TLS" in lost.stderr
+    assert "http://" in lost.stderr
+
+
 def test_a_token_file_that_exists_is_not_overwritten(operator: Shell, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("precious")

@@ -428,7 +428,11 @@ def test_a_second_up_on_one_folder_says_who_holds_it(running: Up) -> None:
         (["--port", "99999"], {}, "--port"),
         (["--host", "no such host"], {}, "--host"),
         ([], {"READYROOM_DATABASE_CONNECTIONS": "many"}, "READYROOM_DATABASE_CONNECTIONS"),
-        ([], {"READYROOM_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}, "database"),
+        (
+            [],
+            {"READYROOM_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"},
+            "PostgreSQL cannot be reached at 127.0.0.1, port 1 (connection refused)",
+        ),
     ],
 )
 def test_what_cannot_work_is_said_in_plain_words(
@@ -438,6 +442,7 @@ def test_what_cannot_work_is_said_in_plain_words(
     assert up.wait() in (1, 2)
     assert told in up.shown()
     assert "Traceback" not in up.shown()
+    assert "Errno" not in up.shown()
 
 
 def test_a_data_folder_that_is_a_file_is_said_in_plain_words(up: Up) -> None:
@@ -445,7 +450,9 @@ def test_a_data_folder_that_is_a_file_is_said_in_plain_words(up: Up) -> None:
     up.spawn()
     assert up.wait() == 1
     assert str(up.folder) in up.shown()
+    assert "--data-dir" in up.shown()
     assert "Traceback" not in up.shown()
+    assert "Errno" not in up.shown()
 
 
 def test_a_lost_box_token_is_replaced(up: Up) -> None:

@@ -9,7 +9,7 @@ ServiceError
 ├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
 ├── Invalid            BadField, NoSuchAgent, HopsUsedUp
 ├── TooMany            RateLimited
-└── Unavailable        RecordDown, RoomHeldUp
+└── Unavailable        ChecksBusy, RecordDown, RoomHeldUp
 
 `problems.py` says what each kind costs in HTTP. A `detail` says what to do next; facts travel as fields.
 """
@@ -295,6 +295,19 @@ class RecordDown(Unavailable):
         super().__init__(
             "The database does not answer, and whether this took effect is not known. Call again in a few "
             "seconds: say with the same client_id, poll with the same poll_key, and nothing comes twice."
+        )
+
+
+class ChecksBusy(Unavailable):
+    """A schema's turn to be checked did not come in time."""
+
+    code = "checks_busy"
+    title = "Too many schemas are being checked"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too many results and schemas wait to be checked, and nothing was stored. Of one agent's one is "
+            "checked at a time. Say it again in a few seconds."
         )
 
 

@@ -45,14 +45,15 @@ class Relations:
 
         Raises:
             BadField: it refers to what the caller may not read, or its schema or content will not do.
+            ChecksBusy: too many schemas are being checked.
             HopsUsedUp: it has been relayed too often; `origin` is the sender of the thread's first message.
         """
         if new.payload is not None and "output_schema" in new.payload:
-            await self._schemas.check_schema(new.payload["output_schema"])
+            await self._schemas.check_schema(caller.agent_id, new.payload["output_schema"])
         answered = await self._read(caller, "in_reply_to", new.in_reply_to)
         relayed = await self._read(caller, "relay_of", new.relay_of)
         if answered is not None and new.type == RESULT:
-            await self._check_result(answered, new)
+            await self._check_result(caller, answered, new)
         parent = relayed or answered
         thread_id = new.thread_id or (parent["thread_id"] if parent is not None else None)
         if new.type == REQUEST and thread_id is None:
@@ -87,8 +88,8 @@ class Relations:
             raise HopsUsedUp(thread_id=thread_id, origin=origin or parent["sender"])
         return int(hops)
 
-    async def _check_result(self, request: Any, new: Any) -> None:
+    async def _check_result(self, caller: Caller, request: Any, new: Any) -> None:
         asked = msgspec.json.decode(request["payload"]) if request["payload"] is not None else {}
         if "output_schema" in asked:
             content = new.payload.get("content") if new.payload is not None else None
-            await self._schemas.check_content(content, asked["output_schema"])
+            await self._schemas.check_content(caller.agent_id, content, asked["output_schema"])

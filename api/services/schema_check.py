@@ -6,6 +6,7 @@ It is a process of its own because a pattern can run for ever, and only a proces
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,11 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 MANY = 10
+PATH_CHARACTERS = 200
+CPU_SECONDS = 10
+"""More than whoever asks waits for. It ends the process when they have gone."""
+
+MEMORY_BYTES = 512 * 1024 * 1024
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -34,7 +40,7 @@ def faults(question: dict[str, Any]) -> list[str]:
         validator = Draft202012Validator(schema, registry=Registry())  # an empty registry fetches nothing
         return [_told(error) for error, _ in zip(validator.iter_errors(question["content"]), range(MANY))]  # noqa: B905
     except SchemaError as error:
-        return [f"no JSON Schema 2020-12: {error.json_path}: {error.validator} does not hold"]
+        return [f"no JSON Schema 2020-12: {_told(error)}"]
     except Unresolvable as error:
         return [f"it refers to what it does not have: {error.ref[:80]}"]
 
@@ -47,8 +53,8 @@ def _resolve(schema: Any) -> None:
             resolver.lookup(reference)
 
 
-def _told(error: ValidationError) -> str:
-    return f"{error.json_path}: {error.validator} does not hold"
+def _told(error: ValidationError | SchemaError) -> str:
+    return f"{error.json_path[:PATH_CHARACTERS]}: {error.validator} does not hold"
 
 
 def _references(schema: Any) -> Iterator[str]:
@@ -66,6 +72,8 @@ def _references(schema: Any) -> Iterator[str]:
 
 if __name__ == "__main__":
     sys.setrecursionlimit(2000)
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     try:
         print(json.dumps(faults(json.load(sys.stdin))))  # noqa: T201
     except RecursionError:

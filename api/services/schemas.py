@@ -3,45 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
-from api.errors import BadField
+from api.errors import BadField, ChecksBusy
 
 PROGRAM = Path(__file__).with_name("schema_check.py")
 SECONDS = 5.0
 AT_ONCE = 2
+WAIT_SECONDS = 12.0
 SCHEMA_BYTES = 32 * 1024
 
 
 class Schemas:
-    """Checks schemas and contents; a pattern that would run for ever is ended after SECONDS."""
+    """Checks schemas and contents; a pattern that would run for ever is ended after SECONDS.
+
+    Of one agent's one is checked at a time, so that no agent keeps the others from having theirs checked.
+    """
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
-    async def check_schema(self, schema: Any) -> None:
+    async def check_schema(self, agent_id: int, schema: Any) -> None:
         """See that this is a JSON Schema 2020-12 that refers to nothing outside itself.
 
         Raises:
             BadField: it is not.
+            ChecksBusy: its turn did not come.
         """
         if len(msgspec.json.encode(schema)) > SCHEMA_BYTES:
             raise BadField("payload.output_schema", f"at most {SCHEMA_BYTES} bytes")
-        faults = await self._faults({"schema": schema})
+        faults = await self._faults(agent_id, {"schema": schema})
         if faults:
             raise BadField("payload.output_schema", "; ".join(faults))
 
-    async def check_content(self, content: Any, schema: Any) -> None:
+    async def check_content(self, agent_id: int, content: Any, schema: Any) -> None:
         """See that a result's content keeps the schema that was asked for.
 
         Raises:
             BadField: it does not; the detail names the paths that fail.
+            ChecksBusy: its turn did not come.
         """
-        faults = await self._faults({"schema": schema, "content": content})
+        faults = await self._faults(agent_id, {"schema": schema, "content": content})
         if faults:
             raise BadField(
                 "payload.content",
@@ -49,8 +59,20 @@ class Schemas:
                 paths=faults,
             )
 
-    async def _faults(self, question: dict[str, Any]) -> list[str]:
-        async with self._places:
+    @contextlib.asynccontextmanager
+    async def _turn(self, agent_id: int) -> AsyncIterator[None]:
+        turn = self._turns.setdefault(agent_id, asyncio.Lock())
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await held.enter_async_context(turn)
+                    await held.enter_async_context(self._places)
+            except TimeoutError:
+                raise ChecksBusy from None
+            yield
+
+    async def _faults(self, agent_id: int, question: dict[str, Any]) -> list[str]:
+        async with self._turn(agent_id):
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-I",

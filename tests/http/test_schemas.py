@@ -1,0 +1,124 @@
+"""Schemas and results that take for ever harm nobody but whoever sent them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.services import schemas
+from tests.http.running import DEADLINE, Party, Running, until
+from tests.http.test_rooms import said
+
+ENDLESS = {"type": "string", "pattern": "^(a+)+$"}
+CONTENT = "a" * 60 + "!"
+
+
+async def request(party: Party, schema: Any) -> int:
+    """Ask for a result of this form; the request's id."""
+    asked = await party.post(
+        "/v1/rooms/api/messages",
+        {"type": "task.request", "payload": {"summary": "x", "output_schema": schema}},
+    )
+    assert asked.status == 201, asked
+    id_: int = asked.body["message"]["id"]
+    return id_
+
+
+def result(request_id: int, content: Any) -> dict[str, Any]:
+    payload = {"summary": "x", "content": content}
+    return {"type": "task.result", "in_reply_to": request_id, "payload": payload}
+
+
+@pytest.fixture
+async def parties(record: Running) -> list[Party]:
+    """Four in one room."""
+    box = await record.box("work3")
+    parties = [await record.session(box) for _ in range(4)]
+    for party in parties:
+        await party.post("/v1/rooms", {"name": "api"})
+    return parties
+
+
+async def test_endless_patterns_hold_up_neither_talk_nor_the_checks_of_others(parties: list[Party]) -> None:
+    asking, attacker, answering, talking = parties
+    bad, good = await request(asking, ENDLESS), await request(asking, {"type": "string", "maxLength": 5})
+    loop = asyncio.get_running_loop()
+    attacks = [
+        asyncio.create_task(attacker.post("/v1/rooms/api/messages", result(bad, CONTENT))) for _ in range(6)
+    ]
+    await until(lambda: bool(checks()), "a check runs")
+    worst = 0.0
+    for number in range(100):
+        began = loop.time()
+        await said(talking, "api", str(number))
+        worst = max(worst, loop.time() - began)
+    assert not all(task.done() for task in attacks)
+    right = await answering.post("/v1/rooms/api/messages", result(good, "fine"))
+    wrong = await answering.post("/v1/rooms/api/messages", result(good, "too long"))
+    assert (right.status, wrong.status) == (201, 422)
+    assert not all(task.done() for task in attacks)
+    assert worst < schemas.SECONDS / 2
+    async with asyncio.timeout(2 * DEADLINE):
+        answers = await asyncio.gather(*attacks)
+    assert {(answer.status, answer.code) for answer in answers} == {(422, "invalid"), (503, "checks_busy")}
+    await until(lambda: not checks(), "every check has ended")
+
+
+def checks() -> list[int]:
+    """The processes that check a schema for this one."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    found = []
+    for pid in children.read_text().split():
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"schema_check" in command:
+            found.append(int(pid))
+    return found
+
+
+DEEP: Any = {"type": "string"}
+for _ in range(400):
+    DEEP = {"properties": {"a": DEEP}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        DEEP,
+        {"pattern": "(" * 5000},
+        {"pattern": "a{1,65535}" * 300},
+        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
+        {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        {"enum": [list(range(6000))]},
+    ],
+    ids=["deep", "parentheses", "repetitions", "a circle", "itself twice", "an enumeration"],
+)
+async def test_a_schema_that_is_too_much_is_refused_or_its_results_are(
+    parties: list[Party], schema: Any
+) -> None:
+    asking, answering, *_ = parties
+    asked = await asking.post(
+        "/v1/rooms/api/messages",
+        {"type": "task.request", "payload": {"summary": "x", "output_schema": schema}},
+    )
+    if asked.status == 201:
+        asked = await answering.post(
+            "/v1/rooms/api/messages", result(asked.body["message"]["id"], {"a": "b"})
+        )
+    assert asked.status in (201, 422), asked
+    assert (await said(asking, "api", "the record goes on")) > 0
+
+
+async def test_a_fault_far_down_a_long_path_is_told_in_short(parties: list[Party]) -> None:
+    asking, answering, *_ = parties
+    asked = await request(asking, {"additionalProperties": {"type": "integer"}})
+    content = {f"{n}{'k' * 20_000}": "x" for n in range(8)}
+    refused = await answering.post("/v1/rooms/api/messages", result(asked, content))
+    assert (refused.status, refused.body["field"]) == (422, "payload.content")
+    assert len(str(refused.body)) < 5_000

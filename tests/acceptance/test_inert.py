@@ -90,10 +90,10 @@ def test_it_is_inert_on_every_surface(name: str, room: str, here: Shell, there: 
     marker = f"[message from {said['sender']}, reply to #{asked['id']}] "
     for surface, command in SURFACES.items():
         check(surface, there.run(*command(room, said["id"], asked["thread_id"])).stdout)
-    for command in (["search", WORD], ["export", room]):
-        document = there.run(*command, "--json").stdout
-        assert document.isascii(), command
-        assert steering(document) == set(), command
+    for arguments in (["search", WORD], ["export", room]):
+        document = there.run(*arguments, "--json").stdout
+        assert document.isascii(), arguments
+        assert steering(document) == set(), arguments
     (row,) = [m for m in there.json("history", room)["messages"] if m["id"] == said["id"]]
     assert row["text"].startswith(marker)
     assert steering(row["text"]) == set()

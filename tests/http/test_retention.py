@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import pytest
 
 from api.db import Database
+from api.services import retention
 from api.services.retention import Pruned, Retention
 from tests.http.running import Party, Running, running, settings_for, until
 from tests.http.test_rooms import bodies, said
@@ -130,6 +132,51 @@ async def test_what_nobody_took_is_reported_before_it_goes(record: Running, data
     assert (await unread(reader), await bodies(reader)) == (0, [])
     (done,) = await prune(database_url, keep_days=30)
     assert (done.deleted, done.expired) == (1, 0)
+
+
+async def test_two_replicas_prune_at_once_beside_those_who_write_and_read(
+    record: Running, second: Running, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "MOST", 20)
+    _, speaker, reader = await pair(record)
+    elsewhere = second.holding(str(speaker.token), speaker.agent)
+    old = list(await asyncio.gather(*(said(speaker, "api", f"old {n}") for n in range(400))))
+    kept = await said(speaker, "api", "a thread that lives", type="task.request", thread_id="t1")
+    assert len(await bodies(reader, limit=1000)) == 401
+    await age(database_url, *old, kept)
+    await said(reader, "api", "so it does", in_reply_to=kept)
+
+    async def write(party: Party, name: str) -> list[int]:
+        return [
+            await said(party, "api", f"{name} {n}", in_reply_to=kept if n % 5 == 0 else None)
+            for n in range(60)
+        ]
+
+    got: list[str] = []
+
+    async def read() -> None:
+        while len(got) < 120:
+            got.extend(await bodies(reader, wait_seconds=1))
+
+    async with asyncio.TaskGroup() as tasks:
+        pruning = [tasks.create_task(prune(database_url, keep_days=30)) for _ in range(3)]
+        writing = [
+            tasks.create_task(write(party, name)) for party, name in ((speaker, "a"), (elsewhere, "b"))
+        ]
+        tasks.create_task(read())
+    deleted = sum(done.deleted for task in pruning for done in task.result())
+    assert deleted + (await prune(database_url, keep_days=30))[0].deleted == len(old)
+    assert sorted(got) == sorted(f"{name} {n}" for name in "ab" for n in range(60))
+    new = [id_ for task in writing for id_ in task.result()]
+    history = (await speaker.get("/v1/rooms/api/messages?limit=1000")).body["messages"]
+    assert {message["id"] for message in history} > {kept, *new}
+    assert len(history) == 2 + len(new)
+    thread = (await speaker.get("/v1/threads/t1?limit=1000")).body["messages"]
+    assert len(thread) == 2 + 24
+    assert (await unread(reader), await bodies(reader)) == (0, [])
+    for id_ in (kept, new[0], new[-1]):
+        receipt = (await speaker.get(f"/v1/messages/{id_}")).body["receipt"]
+        assert [one["agent"] for one in receipt["read_by"]] == [reader.agent]
 
 
 async def test_each_realm_keeps_as_it_says_and_the_record_sees_to_it_itself(

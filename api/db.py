@@ -13,11 +13,14 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import asyncpg
+import structlog
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from api.errors import RecordDown, RoomHeldUp
+
+log = structlog.get_logger()
 
 Transaction = AsyncConnection
 """What a service hands to the store's functions."""
@@ -70,6 +73,7 @@ class Database:
         self.dsn = dsn
         self._hot = _HotConnections(dsn, hot)
         self._engine = _engine(dsn, cold)
+        self._trouble: str | None = None
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -128,8 +132,9 @@ class Database:
     async def listen(self, channel: str, heard: Callable[[str], None], ready: Callable[[], None]) -> None:
         """Hear NOTIFYs until cancelled; reconnects for ever, and calls `ready` on each connection."""
         while True:
-            with contextlib.suppress(*DOWN):
+            try:
                 connection = await asyncpg.connect(self.dsn, timeout=CONNECT_SECONDS)
+                self._reached(None)
                 try:
                     gone = asyncio.get_running_loop().create_future()
                     connection.add_termination_listener(
@@ -140,7 +145,18 @@ class Database:
                     await gone
                 finally:
                     connection.terminate()
+            except DOWN as error:
+                self._reached(error)
             await asyncio.sleep(0.5)
+
+    def _reached(self, trouble: Exception | None) -> None:
+        """Say so once when PostgreSQL goes away, and when it is back."""
+        why = None if trouble is None else str(trouble) or type(trouble).__name__
+        if why is not None and self._trouble is None:
+            log.warning("database_not_reached", error=why)
+        elif why is None and self._trouble is not None:
+            log.info("database_reached")
+        self._trouble = why
 
     async def ping(self) -> None:
         """Ask PostgreSQL for nothing.

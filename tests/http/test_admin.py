@@ -6,8 +6,11 @@ import asyncio
 from typing import Any
 
 import asyncpg
+import pytest
 
-from tests.http.running import Party, Running, until
+from tests.http.running import Party, Reply, Running, until
+
+Name = tuple[str, str]
 
 
 async def test_only_the_operators_token_is_the_operators(record: Running) -> None:
@@ -49,6 +52,50 @@ async def test_of_two_boxes_that_come_at_once_and_overlap_one_is_added(record: R
         *(record.operator.post("/v1/admin/boxes", {"name": name}) for name in names)
     )
     assert sorted(reply.status for reply in replies) == [201, 409, 409, 409]
+
+
+OVERLAPS = [
+    (("box", "work"), ("box", "work-3")),
+    (("box", "work"), ("person", "work")),
+    (("box", "work"), ("person", "work-3")),
+    (("person", "work"), ("box", "work-3")),
+    (("person", "work"), ("person", "work-3")),
+    (("box", "work"), ("role", "work")),
+    (("box", "work"), ("role", "work-3")),
+    (("person", "work"), ("role", "work")),
+    (("person", "work"), ("role", "work-3")),
+    (("person", "work"), ("first use", "work")),
+]
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+@pytest.mark.parametrize("order", ["one", "other", "at once"])
+async def test_names_that_overlap_cannot_both_be_whichever_comes_first(
+    overlap: tuple[Name, Name], order: str, record: Running, second: Running
+) -> None:
+    other = await record.box("other")
+    one, two = overlap if order != "other" else overlap[::-1]
+    if order == "at once":
+        replies = list(await asyncio.gather(named(record, other, one), named(second, other, two)))
+    else:
+        replies = [await named(record, other, one), await named(second, other, two)]
+        assert replies[0].status < 300
+    assert sorted(reply.status < 300 for reply in replies) == [False, True]
+    assert [reply.code for reply in replies if reply.status >= 300] == ["name_taken"]
+
+
+async def named(record: Running, other: Party, name: Name) -> Reply:
+    """Try to bring a name into use, through this record."""
+    kind, text = name
+    box = record.holding(str(other.token))
+    match kind:
+        case "box" | "person":
+            path = "boxes" if kind == "box" else "people"
+            return await record.operator.post(f"/v1/admin/{path}", {"name": text})
+        case "role":
+            return await box.post("/v1/checkin", {"role": text})
+        case _:
+            return await box.speaking_as(f"other-agent-{text}#1").get("/v1/whoami")
 
 
 async def test_a_third_token_is_refused_until_one_is_revoked(record: Running) -> None:

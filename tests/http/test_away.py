@@ -7,9 +7,11 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from deploy.postgres import Postgres
 from deploy.schema import upgrade
@@ -34,6 +36,10 @@ async def test_a_record_starts_without_postgresql_and_serves_when_it_comes(
     own_postgres: Postgres, tmp_path: Path
 ) -> None:
     own_postgres.stop()
+    with capture_logs() as logs:
+        async with running(settings_for(own_postgres.dsn, tmp_path)) as record:
+            await until(lambda: "database_not_reached" in map(itemgetter("event"), logs), "the log says so")
+    assert list(map(itemgetter("event"), logs)).count("database_not_reached") == 1
     async with running(settings_for(own_postgres.dsn, tmp_path)) as record:
         assert (await record.stranger.get("/healthz")).status == 200
         ready = await record.stranger.get("/readyz")

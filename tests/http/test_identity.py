@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import asyncpg
+import pytest
+
+from api.db import Database
+from api.store.identity import HOLDER, SESSION
 from tests.http.running import Party, Reply, Running, until
 
 NO_HANDLE = ["", " ", "\t", "${READYROOM_AGENT}", "${TEAM_AGENT:-}"]
@@ -134,6 +140,51 @@ async def test_a_handle_that_was_never_minted_is_registered_at_its_first_use(rec
     assert (await record.session(box, "odd")).agent == "work3-agent-odd#8"
     assert await agent_of(box.speaking_as("work3-agent-odd#3")) == "work3-agent-odd#3"
     assert (await record.session(box, "odd")).agent == "work3-agent-odd#9"
+
+
+async def test_first_uses_and_check_ins_at_once_never_share_a_number(
+    record: Running, second: Running
+) -> None:
+    box = await record.box("work3")
+    elsewhere = second.holding(str(box.token))
+    used = [f"work3-agent-odd#{number}" for number in range(1, 13)]
+    replies = await asyncio.gather(
+        *(elsewhere.speaking_as(handle).get("/v1/whoami") for handle in used),
+        *(box.post("/v1/checkin", {"role": "odd"}) for _ in used),
+    )
+    assert {reply.status for reply in replies} == {200, 201}
+    minted = [reply.body["agent"] for reply in replies if reply.status == 201]
+    assert len(set(minted)) == len(minted)
+    newest = await record.session(box, "odd")
+    numbers = [int(agent.partition("#")[2]) for agent in (*used, *minted)]
+    assert int(str(newest.agent).partition("#")[2]) > max(numbers)
+
+
+async def test_every_token_that_is_not_valid_costs_the_same_look(
+    record: Running, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, revoked, expired = [await record.box(name) for name in ("known", "revoked", "expired")]
+    await record.operator.delete(f"/v1/admin/tokens/{revoked.token_id}")
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute(
+            "UPDATE tokens SET expires_at = clock_timestamp() WHERE token_id = $1", expired.token_id
+        )
+    finally:
+        await connection.close()
+    looks: list[str] = []
+    fetch = Database.fetch
+
+    async def watched(self: Database, statement: str, *arguments: Any) -> Any:
+        looks.append(statement)
+        return await fetch(self, statement, *arguments)
+
+    monkeypatch.setattr(Database, "fetch", watched)
+    for token in (str(revoked.token), str(expired.token), str(known.token)[:-1], "nope", "x" * 4000):
+        looks.clear()
+        assert (await record.holding(token).get("/v1/whoami")).status == 401
+        assert [look for look in looks if look == HOLDER] == [HOLDER]
+        assert not [look for look in looks if look == SESSION]
 
 
 async def test_a_label_of_its_own_is_registered_too(record: Running) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -29,6 +30,9 @@ class Said:
     to: str | None
     body: str
     client_id: str | None
+    day: int
+    lasts: bool = False
+    urgent: bool = False
     expired: bool = False
 
 
@@ -41,6 +45,8 @@ class Place:
     replay_to: int
     read: int = 0
     handed: int = 0
+    since: int | None = None
+    """The day that a briefing reaches back to; None: everything is heard."""
 
 
 @dataclass(eq=False)
@@ -50,6 +56,7 @@ class Batch:
     messages: list[Said]
     lease: str | None
     open: bool
+    day: int
     fresh: bool = True
 
 
@@ -85,13 +92,24 @@ class Truth:
         self.readers: dict[Agent, Reader] = {}
         self.messages: list[Said] = []
         self.rooms: set[str] = set()
+        self.day = 0
 
     def come(self, agent: Agent, *, briefed: frozenset[str] = frozenset()) -> None:
         """Somebody is there from now on."""
         self.agents.append(agent)
         self.readers[agent] = Reader()
         for address in agent.addresses:
-            self.join(agent, f"@{address}", BRIEFED if address in briefed else "none")
+            if address in briefed:
+                self.join(agent, f"@{address}", BRIEFED, since=self.day)
+            else:
+                self.join(agent, f"@{address}", "none")
+
+    def a_day_passes(self) -> None:
+        """Leases run out, and what was said until now is of the day before."""
+        self.day += 1
+        for reader in self.readers.values():
+            if reader.open is not None:
+                reader.open.fresh = False
 
     def in_room(self, room: str) -> list[Said]:
         """All that was said there."""
@@ -102,21 +120,28 @@ class Truth:
         place = self.readers[agent].places.get(room)
         return place is not None and place.member
 
-    def join(self, agent: Agent, room: str, backfill: Backfill) -> None:
+    def newest(self, rooms: Collection[str]) -> int | None:
+        """The newest message of all these rooms."""
+        return max((message.id for message in self.messages if message.room in rooms), default=None)
+
+    def joined(self, agent: Agent) -> set[str]:
+        """The rooms that the agent is in now."""
+        return {room for room, place in self.readers[agent].places.items() if place.member}
+
+    def join(self, agent: Agent, room: str, backfill: Backfill, *, since: int | None = None) -> None:
         """Become a member; the newest `backfill` that were never read are unread."""
         places = self.readers[agent].places
         place = places.get(room)
         if place is not None and place.member:
             return
-        every = self.in_room(room)
-        newest = max((message.id for message in every), default=0)
-        heard = [message.id for message in every if self.deliverable(agent, message)]
+        newest = self.newest([room]) or 0
+        read, handed = (place.read, place.handed) if place else (0, 0)
+        places[room] = Place(True, newest, newest, read, handed, since)
+        heard = [message.id for message in self.in_room(room) if self.waits(agent, message)]
         count = {"none": 0, "all": len(heard)}.get(str(backfill), backfill)
         assert isinstance(count, int)
         shown = heard[len(heard) - min(count, len(heard)) :]
-        read_to = shown[0] - 1 if shown else newest
-        read, handed = (place.read, place.handed) if place else (0, 0)
-        places[room] = Place(True, max(read_to, read), newest, read, handed)
+        places[room].read_to = max(shown[0] - 1 if shown else newest, read)
 
     def leave(self, agent: Agent, room: str) -> None:
         """Be a member no longer."""
@@ -127,6 +152,12 @@ class Truth:
         return to == "everyone" or any(
             to in agent.addresses and hears(agent, sender) for agent in self.agents
         )
+
+    def waits(self, agent: Agent, message: Said) -> bool:
+        """Whether the message is handed over and counted when the cursor is before it."""
+        since = self.readers[agent].places[message.room].since
+        briefed = since is None or message.lasts or message.day >= since
+        return briefed and self.deliverable(agent, message)
 
     def deliverable(self, agent: Agent, message: Said) -> bool:
         """Whether the message is for this member."""
@@ -158,8 +189,7 @@ class Truth:
                 messages := [
                     message
                     for message in self.in_room(room)
-                    if message.id > max(place.read_to, leased.get(room, 0))
-                    and self.deliverable(agent, message)
+                    if message.id > max(place.read_to, leased.get(room, 0)) and self.waits(agent, message)
                 ]
             )
         }
@@ -169,14 +199,14 @@ class Truth:
         return [
             message
             for message in batch.messages
-            if self.member(agent, message.room) and self.deliverable(agent, message)
+            if self.member(agent, message.room) and self.waits(agent, message)
         ]
 
     def commit(self, agent: Agent, batch: Batch) -> None:
         """The reader has taken the batch."""
         if not batch.open:
             return
-        batch.open = False
+        batch.open, batch.day = False, self.day
         for message in batch.messages:
             self.passed(agent, message.room, message.id)
 
@@ -197,9 +227,16 @@ class Truth:
     def passed(self, agent: Agent, room: str, message_id: int) -> None:
         """Move a cursor; never back, never past the end."""
         place = self.readers[agent].places[room]
-        newest = max((message.id for message in self.in_room(room)), default=0)
+        newest = self.newest([room]) or 0
         place.read_to = max(place.read_to, min(message_id, newest))
         place.read = max(place.read, min(message_id, newest))
+
+    def keyed(self, agent: Agent, key: str | None) -> Batch | None:
+        """The batch that a poll with this key gives again; a key is kept for a day."""
+        reader = self.readers[agent]
+        if reader.keyed is None or reader.keyed[0] != key or reader.keyed[1].day < self.day:
+            return None
+        return reader.keyed[1]
 
     def taken(self, agent: Agent) -> set[int]:
         """What this agent's committed batches held."""

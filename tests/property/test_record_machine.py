@@ -20,10 +20,13 @@ from tests.http.running import Party, Reply, Running, running, settings_for
 from tests.property.reader_model import Agent, Backfill, Batch, Reader, Said, Truth
 
 ROOMS = ("one", "two")
+ROOM = st.sampled_from(["one", "one", "one", "two"])
 KEYS = ("k1", "k2")
 WHO = st.integers(0, 99)
-READER = st.one_of(st.just(3), WHO)
-"""Often the same one, so that its batches, keys and leases meet."""
+READER = st.sampled_from([3, 3, 3, 3, 4, 5])
+SPEAKER = st.sampled_from([1, 2, 2, 3, 4, 5, 0])
+"""Mostly one reader in one room, so that its batches, keys and leases meet."""
+SEEN = st.sampled_from(["", "", "own", "never given"])
 BACKFILL: st.SearchStrategy[Backfill] = st.sampled_from(["none", "all", 0, 1, 2, 20])
 MOST_SESSIONS = 8
 
@@ -55,7 +58,7 @@ class RecordMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        realm = next(self.world.realms)
+        realm = self.realm = next(self.world.realms)
         record, run = self.world.record, self.world.runner.run
         assert run(record.operator.post("/v1/admin/realms", {"name": realm})).status == 201
         self.boxes = {name: run(record.box(name, realm=realm)) for name in ("work3", "devmac")}
@@ -65,9 +68,10 @@ class RecordMachine(RuleBasedStateMachine):
         self.come(Agent("eric", "person", None, frozenset({"eric", "everyone"})), eric)
         for box, role in (("work3", "reach"), ("work3", None), ("devmac", None)):
             self.check_in(box, role)
-        for name in ROOMS:
-            for agent in self.truth.agents[1:4]:
-                self.start(agent, name, 20)
+        for agent in self.truth.agents[1:5]:
+            self.start(agent, "one", 20)
+        for agent in self.truth.agents[2:4]:
+            self.start(agent, "two", 20)
 
     def come(self, agent: Agent, party: Party, *, briefed: frozenset[str] = frozenset()) -> None:
         self.truth.come(agent, briefed=briefed)
@@ -100,7 +104,7 @@ class RecordMachine(RuleBasedStateMachine):
         self.truth.join(agent, room, backfill)
         self.stands(agent, room, reply)
 
-    @rule(who=WHO, room=st.sampled_from(ROOMS), backfill=BACKFILL)
+    @rule(who=READER, room=ROOM, backfill=BACKFILL)
     def join(self, who: int, room: str, backfill: Backfill) -> None:
         agent = self.agent(who)
         reply = self.call(agent, "POST", f"/v1/rooms/{room}/join", {"backfill": backfill})
@@ -112,7 +116,7 @@ class RecordMachine(RuleBasedStateMachine):
         waiting = self.truth.waiting(agent, behind_lease=True).get(room, [])
         assert reply.body["unread"] == len(waiting)
 
-    @rule(who=READER, room=st.sampled_from(ROOMS))
+    @rule(who=READER, room=ROOM)
     def leave(self, who: int, room: str) -> None:
         agent = self.agent(who)
         reply = self.call(agent, "POST", f"/v1/rooms/{room}/leave")
@@ -121,22 +125,50 @@ class RecordMachine(RuleBasedStateMachine):
             self.truth.leave(agent, room)
 
     @rule(
-        who=WHO,
-        room=st.sampled_from(ROOMS),
-        to=st.one_of(st.none(), WHO),
+        who=READER,
+        room=ROOM,
+        backfill=BACKFILL,
+        leased=st.booleans(),
+        between=st.booleans(),
+        key=st.sampled_from([None, "k1"]),
+    )
+    def read_and_come_back(
+        self, who: int, room: str, backfill: Backfill, leased: bool, between: bool, key: str | None
+    ) -> None:
+        """What was read stays so; what was only handed over comes again, marked."""
+        self.join(who, room, "none")
+        self.say_much(2, 3, room)
+        self.polled(who, leased=leased, key=key, seen="own")
+        self.leave(who, room)
+        if between:
+            self.polled(who, leased=leased, key=key)
+        self.join(who, room, backfill)
+        self.polled(who, leased=leased, seen="own")
+
+    @rule(
+        who=SPEAKER,
+        room=ROOM,
+        to=st.one_of(st.none(), st.none(), WHO),
         size=st.sampled_from([3, 60]),
         named=st.booleans(),
-        with_seen=st.booleans(),
+        seen=SEEN,
     )
-    def say(self, who: int, room: str, to: int | None, size: int, named: bool, with_seen: bool) -> None:
+    def say(self, who: int, room: str, to: int | None, size: int, named: bool, seen: str) -> None:
         agent = self.agent(who)
         selector = None if to is None else self.address(to)
-        self.speak(agent, f"/v1/rooms/{room}/messages", room, selector, size, named, with_seen)
+        self.speak(agent, f"/v1/rooms/{room}/messages", room, selector, size, named, seen)
 
-    @rule(who=WHO, to=WHO, named=st.booleans())
-    def send(self, who: int, to: int, named: bool) -> None:
+    @rule(who=SPEAKER, count=st.integers(2, 4), room=ROOM)
+    def say_much(self, who: int, count: int, room: str) -> None:
+        """Several at once, each second one for somebody else."""
+        for number in range(count):
+            to = "eric" if number % 2 else None
+            self.speak(self.agent(who), f"/v1/rooms/{room}/messages", room, to, 3, False, "")
+
+    @rule(who=SPEAKER, to=WHO, named=st.booleans(), lasts=st.booleans(), seen=SEEN)
+    def send(self, who: int, to: int, named: bool, lasts: bool, seen: str) -> None:
         selector = self.address(to)
-        self.speak(self.agent(who), "/v1/messages", f"@{selector}", selector, 3, named, False)
+        self.speak(self.agent(who), "/v1/messages", f"@{selector}", selector, 3, named, seen, lasts=lasts)
 
     def address(self, number: int) -> str:
         every = sorted({address for agent in self.truth.agents for address in agent.addresses})
@@ -150,36 +182,42 @@ class RecordMachine(RuleBasedStateMachine):
         to: str | None,
         size: int,
         named: bool,
-        with_seen: bool,
+        seen: str,
+        *,
+        lasts: bool = False,
     ) -> None:
         number = next(self.numbers)
-        new: dict[str, Any] = {"body": f"{number}".ljust(size, "."), "to": to}
+        new: dict[str, Any] = {"body": f"{number}".ljust(size, "."), "to": to, "urgent": number % 3 == 0}
         if named:
             new["client_id"] = f"c{number}"
+        if lasts:
+            new["ttl_seconds"] = 300 * 86400
         batch = self.truth.readers[agent].open
-        if with_seen and batch is not None:
-            new["seen"] = batch.lease
+        new["seen"] = self.lease_to_name(agent, seen)
         reply = self.call(agent, "POST", path, new)
         if to is not None and not self.truth.matched(agent, to):
             assert (reply.status, reply.code) == (422, "no_such_agent")
+        elif seen == "never given":
+            assert (reply.status, reply.code) == (404, "not_found")
         elif not room.startswith("@") and not self.truth.member(agent, room):
             assert (reply.status, reply.code) == (403, "not_a_member")
         else:
             assert reply.status == 201, reply
             message = reply.body["message"]
-            said = Said(message["id"], room, agent, to, new["body"], new.get("client_id"))
+            day, urgent = self.truth.day, bool(new["urgent"])
+            client_id: str | None = new.get("client_id")
+            said = Said(message["id"], room, agent, to, new["body"], client_id, day, lasts, urgent)
             assert (message["room"], message["sender"]) == (room, agent.handle)
             assert said.id > max((each.id for each in self.truth.in_room(room)), default=0)
             self.truth.messages.append(said)
             accepted = {each["agent"] for each in reply.body["receipt"]["accepted"]}
             assert accepted == self.truth.audience(said)
-            if "seen" in new and batch is not None:
+            if seen == "own" and batch is not None:
                 self.truth.commit(agent, batch)
-            return
-        if "seen" in new:  # an error changes nothing
-            assert self.call(agent, "POST", "/v1/ack", {"lease": new["seen"]}).status == 200
-            assert batch is not None
-            self.truth.commit(agent, batch)
+
+    def lease_to_name(self, agent: Agent, seen: str) -> str | None:
+        batch = self.truth.readers[agent].open
+        return (batch.lease if batch is not None else None) if seen == "own" else seen or None
 
     @rule(which=WHO, changed=st.booleans())
     def say_again(self, which: int, changed: bool) -> None:
@@ -190,9 +228,15 @@ class RecordMachine(RuleBasedStateMachine):
         hidden = said.room.startswith("@")
         path = "/v1/messages" if hidden else f"/v1/rooms/{said.room}/messages"
         body = "something else" if changed else said.body
-        reply = self.call(
-            said.sender, "POST", path, {"body": body, "to": said.to, "client_id": said.client_id}
-        )
+        new: dict[str, Any] = {
+            "body": body,
+            "to": said.to,
+            "client_id": said.client_id,
+            "urgent": said.urgent,
+        }
+        if said.lasts:
+            new["ttl_seconds"] = 300 * 86400
+        reply = self.call(said.sender, "POST", path, new)
         if hidden or self.truth.member(said.sender, said.room):
             assert reply.status == (409 if changed else 200), reply
             assert (reply.body["id"] if changed else reply.body["message"]["id"]) == said.id
@@ -211,6 +255,19 @@ class RecordMachine(RuleBasedStateMachine):
                 said.id,
             )
 
+    @rule()
+    def a_day_passes(self) -> None:
+        """All that happened moves 25 hours into the past."""
+        self.truth.a_day_passes()
+        for table, columns in {
+            "conv_messages": ("created_at", "expires_at"),
+            "conv_members": ("joined_at", "briefed_since"),
+            "batches": ("handed_at", "fresh_until", "committed_at"),
+        }.items():
+            moved = ", ".join(f"{column} = {column} - interval '25 hours'" for column in columns)
+            which = "WHERE realm_id = (SELECT realm_id FROM realms WHERE name = $1)"
+            self.world.sql(f"UPDATE {table} SET {moved} {which}", self.realm)
+
     @rule(who=READER)
     def lease_runs_out(self, who: int) -> None:
         batch = self.truth.readers[self.agent(who)].open
@@ -227,7 +284,7 @@ class RecordMachine(RuleBasedStateMachine):
         limit=st.sampled_from([1, 2, 3, 100]),
         max_bytes=st.sampled_from([1, 61, 130, 10_000]),
         key=st.sampled_from([None, None, None, *KEYS]),
-        named=st.booleans(),
+        seen=SEEN,
         rooms=st.sampled_from([None, None, None, ["one"], ["two", "@everyone"]]),
     )
     def poll(
@@ -237,8 +294,21 @@ class RecordMachine(RuleBasedStateMachine):
         limit: int,
         max_bytes: int,
         key: str | None,
-        named: bool,
+        seen: str,
         rooms: list[str] | None,
+    ) -> None:
+        self.polled(who, leased=leased, limit=limit, max_bytes=max_bytes, key=key, seen=seen, rooms=rooms)
+
+    def polled(
+        self,
+        who: int,
+        *,
+        leased: bool,
+        limit: int = 100,
+        max_bytes: int = 10_000,
+        key: str | None = None,
+        seen: str = "",
+        rooms: list[str] | None = None,
     ) -> None:
         agent = self.agent(who)
         reader = self.truth.readers[agent]
@@ -249,20 +319,27 @@ class RecordMachine(RuleBasedStateMachine):
             "rooms": rooms,
             "poll_key": key,
         }
-        if named and reader.open is not None:
-            how["seen"] = reader.open.lease
-            self.truth.commit(agent, reader.open)
+        how["seen"] = self.lease_to_name(agent, seen)
         reply = self.call(agent, "POST", "/v1/poll", how)
+        if not set(rooms or ()) <= self.truth.joined(agent):
+            assert (reply.status, reply.code) == (422, "invalid")
+            return
+        if seen == "never given":
+            assert (reply.status, reply.code) == (404, "not_found")
+            return
         assert reply.status == 200, reply
-        if not self.handed_again(agent, reader, reply.body, leased, key):
+        if seen == "own" and reader.open is not None:
+            self.truth.commit(agent, reader.open)
+        if not self.handed_again(agent, reader, reply.body, how):
             self.handed_new(agent, reader, reply.body, how)
+        self.marked(agent, reply.body)
+        self.left_behind(agent, reply.body, rooms)
 
-    def handed_again(
-        self, agent: Agent, reader: Reader, polled: dict[str, Any], leased: bool, key: str | None
-    ) -> bool:
+    def handed_again(self, agent: Agent, reader: Reader, polled: dict[str, Any], how: dict[str, Any]) -> bool:
         """Whether an earlier batch is what must have come; it is checked, then."""
-        earlier = [reader.keyed[1]] if reader.keyed is not None and reader.keyed[0] == key else []
-        earlier += [reader.open] if reader.open is not None and reader.open not in earlier else []
+        leased, key = how["ack"] == "lease", how["poll_key"]
+        keyed = self.truth.keyed(agent, key)
+        earlier = [batch for batch in (keyed, reader.open) if batch is not None]
         for batch in earlier:
             self.truth.drop_left_rooms(agent, batch)
             again = self.truth.once_more(agent, batch)
@@ -276,8 +353,7 @@ class RecordMachine(RuleBasedStateMachine):
             if key is not None:
                 reader.keyed = (key, batch)
             assert polled["lease"] == (batch.lease if leased else None)
-            assert self.flat(polled) == sorted((message.id, True) for message in again)
-            self.left_behind(agent, polled)
+            assert self.flat(polled) == [(message.id, True) for message in self.in_order(again)]
             return True
         return False
 
@@ -291,22 +367,19 @@ class RecordMachine(RuleBasedStateMachine):
             assert ids == [message.id for message in queue[: len(ids)]], "in order, and none skipped"
             taken += queue[: len(ids)]
         marked = {message.id for message in taken if message.id <= reader.places[message.room].handed}
-        assert self.flat(polled) == sorted((message.id, message.id in marked) for message in taken)
+        assert self.flat(polled) == [(each.id, each.id in marked) for each in self.in_order(taken)]
         unmarked = {message.id for message in taken} - marked
         assert not reader.handed & unmarked, "no message comes twice unmarked"
         reader.handed |= {message.id for message in taken}
         self.bounded(asked, taken, how)
         if taken:
-            batch = Batch(taken, polled["lease"], open=True)
+            batch = Batch(taken, polled["lease"], True, self.truth.day)
             reader.batches.append(batch)
             if how["ack"] == "auto":
                 self.truth.commit(agent, batch)
             if how["poll_key"] is not None:
                 reader.keyed = (how["poll_key"], batch)
         assert (polled["lease"] is not None) == (bool(taken) and how["ack"] == "lease")
-        if how["rooms"] is None:
-            self.left_behind(agent, polled)
-        self.replayed_marks(agent, polled)
 
     def bounded(self, asked: dict[str, list[Said]], taken: list[Said], how: dict[str, Any]) -> None:
         """As much as the bounds allow, and no more; at least one."""
@@ -319,24 +392,44 @@ class RecordMachine(RuleBasedStateMachine):
             full = size + max(len(message.body) for message in rest) > how["max_bytes"]
             assert len(taken) == how["limit"] or full
 
-    def left_behind(self, agent: Agent, polled: dict[str, Any]) -> None:
+    def left_behind(self, agent: Agent, polled: dict[str, Any], rooms: list[str] | None) -> None:
+        """What waits behind the batch: in all of the rooms that were asked for, and in each that came."""
         left = self.truth.waiting(agent, behind_lease=True)
-        assert polled["more"] == bool(left)
+        asked = self.truth.joined(agent) if rooms is None else rooms
+        behind = sum(len(messages) for room, messages in left.items() if room in asked)
+        assert (polled["more"], polled["unread_left"]) == (behind > 0, behind)
+        assert polled["newest_id"] == self.truth.newest(asked)
         for room in polled["rooms"]:
             assert room["unread_left"] == len(left.get(room["room"], []))
+            assert room["newest_id"] == self.truth.newest([room["room"]])
 
-    def replayed_marks(self, agent: Agent, polled: dict[str, Any]) -> None:
+    def marked(self, agent: Agent, polled: dict[str, Any]) -> None:
+        """What was said before the reader came says so, and whether somebody else has read it."""
         places = self.truth.readers[agent].places
+        others = [each for each in self.truth.agents if each is not agent]
         for room in polled["rooms"]:
             for message in room["messages"]:
-                assert message["replayed"] == (message["id"] <= places[room["room"]].replay_to)
-                assert (", sent before you started" in message["text"]) == message["replayed"]
+                replayed = message["id"] <= places[room["room"]].replay_to
+                read = replayed and any(message["id"] in self.truth.taken(other) for other in others)
+                assert message["replayed"] == (", sent before you started" in message["text"]) == replayed
+                assert (", already read by another" in message["text"]) == read
+
+    @staticmethod
+    def in_order(messages: list[Said]) -> list[Said]:
+        """By id within a room, the rooms one after the other, the oldest first."""
+        return sorted(messages, key=lambda message: (message.room, message.id))
 
     @staticmethod
     def flat(polled: dict[str, Any]) -> list[tuple[int, bool]]:
-        every = [message for room in polled["rooms"] for message in room["messages"]]
+        """As they came, but for the order of the rooms."""
+        every = [
+            message
+            for room in sorted(polled["rooms"], key=lambda r: r["room"])
+            for message in room["messages"]
+        ]
         assert polled["count"] == len(every)
-        return sorted((message["id"], message["redelivered"]) for message in every)
+        assert all(each["room"] == room["room"] for room in polled["rooms"] for each in room["messages"])
+        return [(message["id"], message["redelivered"]) for message in every]
 
     @rule(who=WHO, which=WHO)
     def acknowledge(self, who: int, which: int) -> None:
@@ -363,7 +456,17 @@ class RecordMachine(RuleBasedStateMachine):
             assert self.call(agent, "POST", "/v1/ack", {"lease": batch.lease}).status == 200
             self.truth.commit(agent, batch)
 
-    @rule(who=WHO, room=st.sampled_from(ROOMS), which=WHO)
+    @rule(who=READER, room=ROOM, ahead=st.booleans(), which=WHO)
+    def go_on_beside_a_lease(self, who: int, room: str, ahead: bool, which: int) -> None:
+        """The cursor is moved by hand while a batch is open, which is acknowledged afterwards."""
+        self.join(who, room, "none")
+        self.say_much(1, 1, room)
+        self.polled(who, leased=True, seen="own")
+        self.say_much(1, 2, room)
+        self.move_by_hand(who, room, -1 if ahead else which)
+        self.acknowledge_own(who)
+
+    @rule(who=READER, room=ROOM, which=WHO)
     def move_by_hand(self, who: int, room: str, which: int) -> None:
         agent, every = self.agent(who), self.truth.in_room(room)
         if every:
@@ -373,7 +476,22 @@ class RecordMachine(RuleBasedStateMachine):
             if reply.status == 200:
                 self.truth.passed(agent, room, message_id)
 
-    @rule(who=WHO, limit=st.sampled_from([1, 3, 1000]))
+    @rule(look=st.integers(0, 4), who=WHO, room=ROOM)
+    def look(self, look: int, who: int, room: str) -> None:
+        """One of the calls that move nothing; seldom, for they find seldom what the counts have not found."""
+        if look == 0:
+            self.feed(who, limit=2)
+        elif look == 1:
+            self.feed(who, limit=1000)
+        elif look == 2:
+            self.look_around(who, room)
+        elif look == 3:
+            self.look_at_a_receipt(who)
+        else:
+            self.counted_for(self.boxes["devmac"], "devmac")
+            eric = self.truth.agents[2]
+            self.counted(self.parties[eric], [eric])
+
     def feed(self, who: int, limit: int) -> None:
         """Read on to the end: nothing is skipped, and only what may be heard is there."""
         agent = self.agent(who)
@@ -399,7 +517,6 @@ class RecordMachine(RuleBasedStateMachine):
         assert heard <= fed
         self.fed[agent] = (cursor, fed)
 
-    @rule(who=WHO, room=st.sampled_from(ROOMS))
     def look_around(self, who: int, room: str) -> None:
         """History and members, for those who are in the room."""
         agent = self.agent(who)
@@ -418,7 +535,6 @@ class RecordMachine(RuleBasedStateMachine):
             if self.truth.member(each, room)
         }
 
-    @rule(which=WHO)
     def look_at_a_receipt(self, which: int) -> None:
         alive = [each for each in self.truth.messages if not each.expired]
         if not alive:
@@ -439,11 +555,12 @@ class RecordMachine(RuleBasedStateMachine):
 
     @invariant()
     def unread_is_what_a_poll_would_bring(self) -> None:
-        for name, party in getattr(self, "boxes", {}).items():
-            self.counted(party, [agent for agent in self.truth.agents if agent.box == name])
-        for agent in self.truth.agents:
-            if agent.kind == "person":
-                self.counted(self.parties[agent], [agent])
+        """For the box of those who read most; for the others now and then."""
+        if hasattr(self, "boxes"):
+            self.counted_for(self.boxes["work3"], "work3")
+
+    def counted_for(self, party: Party, box: str) -> None:
+        self.counted(party, [agent for agent in self.truth.agents if agent.box == box])
 
     def counted(self, party: Party, agents: list[Agent]) -> None:
         reply = self.world.runner.run(party.get("/v1/unread"))
@@ -455,7 +572,7 @@ class RecordMachine(RuleBasedStateMachine):
                 expected[agent.handle] = {
                     "unread": len(every),
                     "addressed": sum(message.to not in (None, "everyone") for message in every),
-                    "urgent": 0,
+                    "urgent": sum(message.urgent for message in every),
                     "rooms": {room: len(messages) for room, messages in waiting.items()},
                 }
         assert reply.body["agents"] == expected
@@ -500,8 +617,9 @@ def drive(world: World, *, examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.timeout(300)
 def test_each_message_comes_once_or_marked_to_each_reader(world: World) -> None:
-    drive(world, examples=6, steps=30)
+    drive(world, examples=7, steps=60)  # from ten on, hypothesis makes the first ones too small to find much
 
 
 @pytest.mark.faults

@@ -105,10 +105,12 @@ class Redeeming:
             if found is None:
                 raise NoSuchInvite
             realm_id, realm, box, invite_id = found
-            if await tokens_store.lock_holder(tx, realm_id=realm_id, name=box, kind="box"):
-                made = await tokens.make(tx, realm_id=realm_id, name=box, kind="box")
-            else:
+            try:
                 made = await realms.bring_in(tx, realm_id=realm_id, name=box, kind="box")
+            except NameTaken:  # perhaps by this very box, which another code may have made just now
+                if not await tokens_store.lock_holder(tx, realm_id=realm_id, name=box, kind="box"):
+                    raise
+                made = await tokens.make(tx, realm_id=realm_id, name=box, kind="box")
             target = f"{box} {invite_id} {made.token_id}"
             await audit.note(tx, act="invite_redeemed", target=target, realm=realm)
         return Redeemed(box, realm, made.token, made.token_id)

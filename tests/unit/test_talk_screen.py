@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from readyroom import talk
 from readyroom.screen import Screen, inert, message_lines
 
 MESSAGE: dict[str, Any] = {
@@ -94,3 +95,8 @@ def test_json_is_one_line_of_printable_ascii(text: str) -> None:
 def test_the_screen_writes_that_json(capsys: pytest.CaptureFixture[str]) -> None:
     Screen(as_json=True).json({"body": "\x1b\u202e"})
     assert capsys.readouterr().out == '{"body": "\\u001b\\u202e"}\n'
+
+
+def test_a_handle_that_two_processes_go_by_says_so_beside_its_state() -> None:
+    assert talk._state({"state": "idle", "doubled": True}) == "idle, two processes"
+    assert talk._state({"state": "idle", "doubled": False}) == "idle"

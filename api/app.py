@@ -70,7 +70,7 @@ def create_app(settings: Settings) -> ASGIApp:
     broker = None if settings.nerve_url else _embedded(who)
     voice: Nerve = broker or _elsewhere(settings)
     announcements = Announcements(db, voice)
-    reading = Reading(db, announcements)
+    reading = Reading(db, announcements, page_max=settings.page_max)
     system = SystemVoice(db, announcements)
     rooms_ = Rooms(
         db,
@@ -105,7 +105,7 @@ def create_app(settings: Settings) -> ASGIApp:
         auth=auth,
         messages=record.messages,
         reading=record.reading,
-        feeds=Feeds(db, announcements),
+        feeds=Feeds(db, announcements, page_max=settings.page_max),
         max_bytes=LARGEST_REQUEST,
     )
     who.on_gone(quick.end_calls)

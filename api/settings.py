@@ -54,6 +54,7 @@ class Settings(BaseSettings):
     box_burst: int = Field(default=5000, ge=1)
     rooms_per_realm: int = Field(default=10_000, ge=1)
     members_per_room: int = Field(default=10_000, ge=1)
+    page_max: int = Field(default=1000, ge=1, le=1000)
     handles_per_box: int = Field(default=10_000, ge=1)
     presence_stale_seconds: int = 180
     retire_after_seconds: int = 7 * 24 * 3600

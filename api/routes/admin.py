@@ -109,7 +109,11 @@ async def change_realm(record: RecordDep, name: NamePath, wanted: RealmSettings)
 
 
 @router.get("/realms")
-async def list_realms(record: RecordDep, cursor: Cursor = "", limit: Limit = 100) -> Realms:
+async def list_realms(
+    record: RecordDep,
+    limit: Limit,
+    cursor: Cursor = "",
+) -> Realms:
     """List realms."""
     rows = await realms.realms(record.db, after=cursor, limit=limit)
     return Realms(realms=rows, next_cursor=next_cursor(rows, limit, lambda realm: realm.name))
@@ -129,7 +133,10 @@ async def add_box(record: RecordDep, new: HolderIn) -> HolderOut:
 
 @router.get("/boxes")
 async def list_boxes(
-    record: RecordDep, realm: RealmQuery = FIRST, cursor: Cursor = "", limit: Limit = 100
+    record: RecordDep,
+    limit: Limit,
+    realm: RealmQuery = FIRST,
+    cursor: Cursor = "",
 ) -> Boxes:
     """List the boxes of a realm."""
     rows = await realms.holders(record.db, realm=realm, kind="box", after=cursor, limit=limit)
@@ -156,7 +163,10 @@ async def add_person(record: RecordDep, new: HolderIn) -> HolderOut:
 
 @router.get("/people")
 async def list_people(
-    record: RecordDep, realm: RealmQuery = FIRST, cursor: Cursor = "", limit: Limit = 100
+    record: RecordDep,
+    limit: Limit,
+    realm: RealmQuery = FIRST,
+    cursor: Cursor = "",
 ) -> People:
     """List the people of a realm."""
     rows = await realms.holders(record.db, realm=realm, kind="person", after=cursor, limit=limit)
@@ -184,9 +194,9 @@ async def revoke_token(record: RecordDep, token_id: Annotated[str, Path(max_leng
 @router.get("/audit")
 async def audit_log(
     record: RecordDep,
+    limit: Limit,
     realm: Annotated[str | None, Query(description="Only this realm's.", max_length=64)] = None,
     cursor: Cursor = "",
-    limit: Limit = 100,
 ) -> Audit:
     """What was done by the operator, and with the operator's invites, newest first."""
     if cursor and not cursor.isdecimal():

@@ -52,10 +52,10 @@ class Presence(Body):
 @router.get("/agents")
 async def roster(
     record: RecordDep,
+    limit: Limit,
     caller: CallerDep,
     retired: Annotated[bool, Query(description="Show those that have retired, too.")] = False,
     cursor: Cursor = "",
-    limit: Limit = 100,
 ) -> Roster:
     """List the agents of the realm by handle."""
     rows = await agents.roster(

@@ -48,9 +48,9 @@ async def add_invite(record: RecordDep, new: InviteIn) -> NewInvite:
 @router.get("/admin/invites")
 async def list_invites(
     record: RecordDep,
+    limit: Limit,
     realm: Annotated[str, Query(description="The realm.")] = FIRST,
     cursor: Cursor = "",
-    limit: Limit = 100,
 ) -> Invites:
     """List the invites of a realm that can be redeemed."""
     rows = await invites.listed(record.db, realm=realm, after=cursor, limit=limit)

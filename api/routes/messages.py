@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import AwareDatetime
 
 from api.auth import CallerDep, RecordDep
-from api.routes.paging import FoundPage, Page, UndeliveredPage
+from api.routes.paging import FoundPage, Limit, Page, ShortLimit, UndeliveredPage
 from api.services.envelope import Message
 from api.services.messages import SearchIn
 from api.services.receipts import FullReceipt
@@ -51,8 +51,8 @@ async def thread(
     thread_id: str,
     caller: CallerDep,
     record: RecordDep,
+    limit: Limit,
     cursor: Annotated[str, Query(pattern=r"^\d{1,18}$")] = "0",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The thread, oldest first: the audit trail, as far as the caller may read it."""
     messages = await record.messages.thread(caller, thread_id, after=int(cursor), limit=limit)
@@ -65,8 +65,8 @@ async def thread(
 async def undelivered(
     caller: CallerDep,
     record: RecordDep,
+    limit: Limit,
     cursor: Annotated[str, Query(pattern=r"^\d{1,18}$")] = "0",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """What nobody took of what the caller, or a session of the bare box that calls, has said."""
     messages = await record.closing.undelivered(caller, after=int(cursor), limit=limit)
@@ -79,13 +79,13 @@ async def undelivered(
 async def search(
     caller: CallerDep,
     record: RecordDep,
+    limit: ShortLimit,
     q: Annotated[str, Query(min_length=1, max_length=1000, description="Words; all of them must be there.")],
     room: str | None = None,
     sender: str | None = None,
     type: str | None = None,
     since: AwareDatetime | None = None,
     cursor: Annotated[str, Query(pattern=r"^\d{1,4}$")] = "0",
-    limit: Annotated[int, Query(ge=1, le=200)] = 20,
 ) -> Response:
     """Full text over what the caller may read, best first, with the words that were sought highlighted."""
     offset = int(cursor)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVar
 
 import msgspec
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import AfterValidator
 
+from api.auth import RecordDep
 from api.errors import BadField
 from api.services.closing import Undelivered
 from api.services.envelope import Found, Message
@@ -54,7 +55,24 @@ Cursor = Annotated[
 ]
 """What the page before ended with; the empty string for the first page."""
 
-Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+
+def _page(
+    record: RecordDep, limit: Annotated[int, Query(ge=1, le=1000, description="How many at most.")] = 100
+) -> int:
+    return min(limit, record.settings.page_max)
+
+
+def _short_page(
+    record: RecordDep, limit: Annotated[int, Query(ge=1, le=200, description="How many at most.")] = 20
+) -> int:
+    return min(limit, record.settings.page_max)
+
+
+Limit = Annotated[int, Depends(_page)]
+"""How many rows a page has at most: what the caller wants, within what the operator allows."""
+
+ShortLimit = Annotated[int, Depends(_short_page)]
+"""The same where each row is dear."""
 
 
 def next_cursor(rows: Sequence[Row], limit: int, key: Callable[[Row], str]) -> str | None:

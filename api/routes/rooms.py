@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from api.auth import CallerDep, RecordDep
 from api.errors import BadField
-from api.routes.paging import Cursor, Page, next_cursor
+from api.routes.paging import Cursor, Limit, Page, next_cursor
 from api.services.rooms import DEFAULT_BACKFILL, Backfill, Listed, Member, Standing
 
 router = APIRouter(tags=["rooms"])
@@ -19,7 +19,6 @@ ANSWERS = {"/v1/rooms/{room}/messages": Page}
 """What the GETs of this module answer, for the OpenAPI document, where FastAPI is not told."""
 
 Room = Annotated[str, Path(description="The room's name.")]
-Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 MessageId = Annotated[int | None, Query(ge=0, lt=2**63)]
 
 
@@ -66,8 +65,8 @@ async def start(new: StartIn, caller: CallerDep, record: RecordDep, response: Re
 async def listed(
     caller: CallerDep,
     record: RecordDep,
+    limit: Limit,
     cursor: Cursor = "",
-    limit: Limit = 100,
     scope: Literal["mine", "all"] = "mine",
 ) -> RoomsOut:
     """My rooms with unread counts; with `scope=all`, every room of the realm."""
@@ -90,7 +89,11 @@ async def leave(room: Room, caller: CallerDep, record: RecordDep) -> dict[str, s
 
 @router.get("/v1/rooms/{room}/members")
 async def members(
-    room: Room, caller: CallerDep, record: RecordDep, cursor: Cursor = "", limit: Limit = 100
+    room: Room,
+    caller: CallerDep,
+    record: RecordDep,
+    limit: Limit,
+    cursor: Cursor = "",
 ) -> MembersOut:
     """Who is in the room, and how far each has read."""
     found = await record.rooms.members(caller, room, after=cursor, limit=limit)
@@ -102,10 +105,10 @@ async def history(
     room: Room,
     caller: CallerDep,
     record: RecordDep,
+    limit: Limit,
     before: MessageId = None,
     after: MessageId = None,
     thread_id: str | None = None,
-    limit: Limit = 100,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
 ) -> Response:
     """The newest messages, oldest first; moves no cursor. `next_cursor` leads to the older ones."""

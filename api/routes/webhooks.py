@@ -46,7 +46,10 @@ async def add(new: WebhookIn, caller: CallerDep, record: RecordDep) -> Made:
 
 @router.get("")
 async def listed(
-    caller: CallerDep, record: RecordDep, cursor: Cursor = "", limit: Limit = 100
+    caller: CallerDep,
+    record: RecordDep,
+    limit: Limit,
+    cursor: Cursor = "",
 ) -> WebhooksOut:
     """My webhooks, and how each is doing."""
     rows = await record.webhooks.listed(caller, after=cursor, limit=limit)

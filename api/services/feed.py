@@ -46,9 +46,10 @@ class Feed(msgspec.Struct):
 class Feeds:
     """The use case of a client that keeps its own position."""
 
-    def __init__(self, db: Database, announcements: Announcements) -> None:
+    def __init__(self, db: Database, announcements: Announcements, *, page_max: int) -> None:
         self._db = db
         self._announcements = announcements
+        self._page_max = page_max
 
     async def read(self, caller: Caller, how: FeedIn) -> Feed:
         """The next messages that the caller may hear; waits up to `wait_seconds` for the first.
@@ -64,7 +65,7 @@ class Feeds:
         while True:
             ends = await store.ends(self._db, realm_id=caller.realm_id, agent_id=caller.agent_id)
             with self._announcements.watch(ends) as moved:
-                messages, positions = await self._next(caller, positions, how.limit)
+                messages, positions = await self._next(caller, positions, min(how.limit, self._page_max))
                 left = end - time.monotonic()
                 if messages or left <= 0:
                     return Feed(messages, _sealed(positions))

@@ -90,9 +90,10 @@ class Unread(msgspec.Struct):
 class Reading:
     """The use cases of a reader."""
 
-    def __init__(self, db: Database, announcements: Announcements) -> None:
+    def __init__(self, db: Database, announcements: Announcements, *, page_max: int) -> None:
         self._db = db
         self._announcements = announcements
+        self._page_max = page_max
 
     async def poll(self, caller: Caller, how: PollIn) -> Polled:
         """The next batch, waiting for one up to `wait_seconds`; who is cancelled meanwhile consumes nothing.
@@ -197,7 +198,7 @@ class Reading:
             lease = secrets.token_urlsafe(12) if how.ack == "lease" else None
             rows = await store.take(
                 reader,
-                limit=how.limit,
+                limit=min(how.limit, self._page_max),
                 max_bytes=how.max_bytes,
                 lease=lease,
                 lease_seconds=how.lease_seconds,

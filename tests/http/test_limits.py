@@ -6,7 +6,10 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -265,3 +268,74 @@ async def test_the_handles_that_a_box_makes_up_have_an_end(narrow: Running) -> N
     assert (await other.speaking_as("devmac-agent#1").get("/v1/whoami")).status == 200
     assert (await box.speaking_as("work3-agent#2").post("/v1/checkout")).status == 200
     assert (await box.speaking_as("work3-agent#3").get("/v1/whoami")).body["agent"] == "work3-agent#3"
+
+
+ROWS = 3
+
+
+async def test_no_page_is_longer_than_the_operator_allows_and_every_page_leads_on(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Generated over every call of the document that takes `limit`; a list that no row was made for fails."""
+    async with running(
+        settings_for(database_url, tmp_path, page_max=ROWS - 1, webhook_allow="127.0.0.1")
+    ) as record:
+        writer = await record.session(await record.box("work3"))
+        reader = await record.session(await record.box("devmac"))
+        for number in range(ROWS):
+            await record.box(f"box{number}")
+            await record.person(f"person{number}")
+            await record.operator.post("/v1/admin/realms", {"name": f"realm{number}"})
+            await record.operator.post("/v1/admin/invites", {"box": f"guest{number}"})
+            await writer.post("/v1/rooms", {"name": f"room{number}"})
+            await writer.post("/v1/webhooks", {"url": f"http://127.0.0.1:9/{number}"})
+        for party in (writer, reader, await record.session(writer)):
+            await party.post("/v1/rooms/room0/join", {})
+        gone = await record.session(await record.box("gone"))
+        for number in range(ROWS):
+            said = {"body": f"word {number}", "thread_id": "thread"}
+            await writer.post("/v1/rooms/room0/messages", said)
+            await writer.post("/v1/messages", {"body": "lost", "to": gone.agent})
+        await gone.post("/v1/checkout", {})
+        await until(partial(_reported, writer), "the reports")
+        document = (await record.stranger.get("/openapi.json")).body
+        for path in sorted(path for path in document["paths"] if _takes_limit(document, path)):
+            seen = await _paged(_whoever(record, writer, reader, path), _url(path))
+            assert len(seen) >= ROWS, path
+        polled = await reader.post("/v1/poll", {"limit": 1000})
+        assert (polled.body["count"], polled.body["more"]) == (ROWS - 1, True)
+
+
+async def _reported(writer: Party) -> bool:
+    return bool((await writer.get("/v1/undelivered")).body["messages"])
+
+
+def _takes_limit(document: dict[str, Any], path: str) -> bool:
+    call = document["paths"][path].get("get", {})
+    return any(parameter["name"] == "limit" for parameter in call.get("parameters", ()))
+
+
+def _whoever(record: Running, writer: Party, reader: Party, path: str) -> Party:
+    if "/admin/" in path:
+        return record.operator
+    return reader if path == "/v1/messages" else writer
+
+
+def _url(path: str) -> str:
+    filled = path.format(room="room0", thread_id="thread")
+    return filled + {"/v1/search": "?q=word&limit=200"}.get(path, "?limit=1000")
+
+
+async def _paged(party: Party, url: str) -> list[Any]:
+    """Every row behind a list's pages, each of which is short enough."""
+    rows: list[Any] = []
+    cursor = ""
+    while True:
+        page = await party.get(url + (f"&cursor={quote(cursor)}" if cursor else ""))
+        assert page.status == 200, page
+        one = next(value for value in page.body.values() if isinstance(value, list))
+        assert len(one) < ROWS, url
+        rows += one
+        cursor = page.body["next_cursor"]
+        if not cursor or not one:
+            return rows

@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 ADMISSION_SECONDS = 5
 AT_ONCE = 50
-"""Deliveries of one nudge without a pause; about two milliseconds."""
+"""Deliveries without a pause; about two milliseconds."""
 
 
 class EmbeddedBroker:
@@ -109,9 +109,7 @@ class EmbeddedBroker:
             await self._outbox.filled()
             for parcel in self._outbox.take():
                 emits = self._protocol.nudge(parcel.nudge, realm=parcel.realm, names=parcel.names)
-                for first in range(0, len(emits), AT_ONCE):
-                    await self._kept(self._perform(emits[first : first + AT_ONCE]))
-                    await asyncio.sleep(0)  # the record shares this loop
+                await self._kept(self._perform(emits))
             await asyncio.sleep(self._tick)
 
     async def _sweep(self) -> None:
@@ -147,7 +145,9 @@ class EmbeddedBroker:
     async def _perform(self, actions: Iterable[Action]) -> None:
         last: tuple[str, Any] = ("", None)
         packet: Encoded | None = None
-        for action in actions:
+        for number, action in enumerate(actions, start=1):
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)  # the record shares this loop
             match action:
                 case Emit(to, event, payload):
                     if last[0] != event or last[1] is not payload:  # one nudge goes to many

@@ -8,7 +8,7 @@ from typing import Any
 
 from broker_bridge.limits import Bucket
 from broker_bridge.nerve import Admission
-from broker_bridge.subscriptions import Subscription
+from broker_bridge.subscriptions import ANY_PRODUCER, Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,11 @@ class Connection:
     def consumer_id(self, name: str) -> str:
         """The id of one of its consumers; the connection's own id for a name that was not registered."""
         return self.consumers.get(name, self.id)
+
+    def hears(self, producer: str, event: str) -> list[Subscription]:
+        """Its subscriptions to a pair in lower case; clients rely on their order."""
+        matching = [s for s in self.subscriptions.values() if s.matches(producer, event)]
+        return sorted(matching, key=lambda s: (s.topic, s.producer == ANY_PRODUCER))
 
 
 CONSUMING = frozenset({"CONSUMER", "SUBSCRIBE", "UNSUBSCRIBE", "ACK"})

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker_bridge import frames, presence
+from broker_bridge import frames, presence, routing
 from broker_bridge.actions import Action, Emit
 from broker_bridge.connection import Connection, Frame, Producer
 from broker_bridge.nerve import ANY_REALM, Admission
 from broker_bridge.nudge import EVENT, PRODUCER, Nudge
 from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous
 from broker_bridge.registry import Registry
-from broker_bridge.subscriptions import ANY_PRODUCER, fold, reserved
+from broker_bridge.routing import Said
+from broker_bridge.subscriptions import fold, like_the_records, reserved
 
 
 def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
@@ -31,7 +32,7 @@ def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterat
 
 
 def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
-    """Deliver to every subscriber of the pair; what reads like a nudge, only from the record."""
+    """Deliver to the subscribers of the pair, or broadcast; what reads like a nudge, only from the record."""
     body = frames.body(frame.payload) or {}
     event = frames.text(body.get("event"), limit=registry.limits.text)
     name = frames.text(body.get("from", "ANONYMOUS"), limit=registry.limits.text)
@@ -45,16 +46,11 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
         yield from _relay_nudge(registry, connection, body)
     else:
         connection.producers.setdefault(fold(name), Producer(name, connection.id))
-        envelope = _envelope(body, event, name)
-        for listener in registry.realm(connection.realm):
-            yield from deliveries(listener, fold(name), fold(event), envelope)
-
-
-def deliveries(listener: Connection, name: str, event: str, envelope: frames.Body) -> Iterator[Emit]:
-    """One copy for each subscription that matches, under that subscription's own event name."""
-    matching = [s for s in listener.subscriptions.values() if s.matches(name, event)]
-    for subscription in sorted(matching, key=lambda s: (s.topic, s.producer == ANY_PRODUCER)):
-        yield Emit(listener.id, subscription.delivered, envelope)
+        said = Said.read(body, name=name, event=event)
+        if body.get("method") == "broadcast":
+            yield from _broadcast(registry, connection, said, body)
+        else:
+            yield from routing.to_subscribers(registry, connection.realm, said)
 
 
 def nudge_deliveries(registry: Registry, nudge: Nudge, realm: str, names: frozenset[str]) -> Iterator[Emit]:
@@ -62,7 +58,8 @@ def nudge_deliveries(registry: Registry, nudge: Nudge, realm: str, names: frozen
     envelope = {"event": EVENT, "message": nudge.to_wire(), "from": PRODUCER}
     for listener in registry.realm(realm):
         if listener.admission is not None and listener.admission.name in names:
-            yield from deliveries(listener, PRODUCER, EVENT, envelope)
+            for subscription in listener.hears(PRODUCER, EVENT):
+                yield Emit(listener.id, subscription.delivered, envelope)
 
 
 def is_record(admission: Admission | None) -> bool:
@@ -79,11 +76,16 @@ def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) 
         yield from nudge_deliveries(registry, nudge, realm, frozenset(frames.names(body.get("to"))))
 
 
-def _envelope(body: frames.Body, event: str, name: str) -> frames.Body:
-    """What other programs' messages are delivered as: the message as it came, absent where it was."""
-    message = {"message": body["message"]} if "message" in body else {}
-    marks = {"enc": body.get("enc"), "to": body.get("to"), "content_type": body.get("contentType")}
-    return {"event": event, **message, "from": name, **{key: mark for key, mark in marks.items() if mark}}
+def _broadcast(registry: Registry, connection: Connection, said: Said, body: frames.Body) -> Iterator[Action]:
+    group = frames.text(body.get("group"), limit=registry.limits.text)
+    if like_the_records(said.event) or like_the_records(f"{said.producer}-{said.event}"):
+        yield auth_fail(connection, 403, "A broadcast cannot bear a name that begins like the record's")
+    elif body.get("broadcast") != "group":
+        yield from routing.to_realm(registry, connection.realm, said)
+    elif group is not None:
+        yield from routing.to_group(registry, connection.realm, group, said)
+    else:
+        yield error(connection, -2, "A broadcast to a group names it in group")
 
 
 def _may_produce_as(registry: Registry, connection: Connection, name: str, event: str) -> bool:

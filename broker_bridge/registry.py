@@ -8,6 +8,8 @@ from broker_bridge.connection import Connection
 from broker_bridge.limits import Bucket, Limits
 from broker_bridge.nerve import Admission
 
+GROUPS = 10_000
+
 
 class Registry:
     """The connections of one nerve. A name belongs to its holder: nobody can take another's."""
@@ -17,6 +19,7 @@ class Registry:
         self._connections: dict[str, Connection] = {}
         self._realms: dict[str, dict[str, Connection]] = {}
         self._consumers: dict[tuple[str, str, str], Connection] = {}
+        self._turns: dict[tuple[str | None, str], int] = {}
 
     def open(self, id: str, *, now: float) -> None:
         """A new connection; one that is known already stays as it is."""
@@ -63,6 +66,14 @@ class Registry:
         self._consumers[key] = connection
         connection.consumers[name] = id
         return earlier if earlier is not connection else None
+
+    def turn(self, realm: str | None, group: str) -> int:
+        """Count the messages of a group, from 0; of very many groups, those without any for longest anew."""
+        count = self._turns.pop((realm, group), 0)
+        self._turns[realm, group] = count + 1
+        if len(self._turns) > GROUPS:
+            del self._turns[next(iter(self._turns))]
+        return count
 
     def producer_is_anothers(self, admission: Admission, folded: str) -> bool:
         """Whether somebody else of the realm holds this producer's name now."""

@@ -22,6 +22,11 @@ def reserved(producer: str, event: str) -> bool:
     return fold(producer) == PRODUCER or fold(f"{producer}-{event}") == RESERVED
 
 
+def like_the_records(key: str) -> bool:
+    """Whether a pair in lower case begins like those that the record is heard under."""
+    return key.startswith(f"{PRODUCER}-")
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """One SUBSCRIBE of one connection.
@@ -31,12 +36,14 @@ class Subscription:
         event: folded name, a topic pattern, or `tm-all` for every event of the producer.
         consumer: the consumer's name as it was given.
         topic: whether `event` is a pattern; then every producer's events match.
+        group: whose members share what is produced; nudges are never shared.
     """
 
     producer: str
     event: str
     consumer: str
     topic: bool
+    group: str | None = None
 
     @classmethod
     def read(cls, body: frames.Body, *, limit: int) -> Subscription | None:
@@ -48,7 +55,8 @@ class Subscription:
         if body.get("scope") == "all":
             event = ANY_EVENT
         consumer = frames.text(body.get("consumer"), limit=limit) or "ANONYMOUS"
-        return cls(fold(producer), fold(event), consumer, body.get("mode") == "topic")
+        group = frames.text(body.get("group"), limit=limit)
+        return cls(fold(producer), fold(event), consumer, body.get("mode") == "topic", group)
 
     @property
     def key(self) -> str:

@@ -261,6 +261,88 @@ def test_a_producers_name_is_its_holders_while_it_is_connected() -> None:
     assert [payload["message"] for _, payload in hall.consumed("ear")] == ["real", "its turn"]
 
 
+def produce(hall: Hall, message: Any, **changed: Any) -> None:
+    hall.send("tool", "PRODUCE", {"event": "job", "from": "build", "message": message, **changed})
+
+
+def messages(hall: Hall, id: str) -> list[Any]:
+    return [payload["message"] for _, payload in hall.consumed(id)]
+
+
+def test_a_group_shares_what_others_all_get() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    for id, token in (("w0", "tok-work3"), ("w1", "tok-devmac"), ("w2", "tok-zoo")):
+        hall.log_in(id, token, producer="build", event="job", group="workers")
+    hall.log_in("far", "tok-elsewhere", producer="build", event="job", group="workers")
+    hall.log_in("all", "tok-devmac", producer="TYO-MQ-ALL", event="job")
+    for number in range(6):
+        produce(hall, number)
+    assert [messages(hall, id) for id in ("w0", "w1", "w2", "far")] == [[0, 3], [1, 4], [2, 5], []]
+    assert messages(hall, "all") == [0, 1, 2, 3, 4, 5]
+    hall.perform(hall.core.disconnected("w1"))
+    produce(hall, 6)
+    produce(hall, 7)
+    assert (messages(hall, "w0"), messages(hall, "w2")) == ([0, 3, 6], [2, 5, 7])
+
+
+def test_boxes_in_one_group_each_hear_their_own_nudges() -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac", group="g")
+    hall.log_in("zoo", "tok-zoo", group="g")
+    hall.nudge("devmac", "zoo")
+    hall.nudge("devmac")
+    assert (len(hall.consumed("ear")), len(hall.consumed("zoo"))) == (2, 1)
+
+
+def test_a_broadcast_reaches_whoever_registered_in_the_realm_and_nobody_else() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    hall.log_in("ear", "tok-devmac")
+    hall.log_in("far", "tok-elsewhere")
+    hall.core.connected("nameless", now=0)
+    hall.send("nameless", "AUTHENTICATION", {"token": "tok-zoo"})
+    produce(hall, "all hands", method="broadcast", broadcast="realm")
+    names = ["CONSUME-job", "CONSUME-build-job", "CONSUME-tyo-mq-all-job", "CONSUME-build-TM-ALL"]
+    for id in ("tool", "ear"):
+        assert [event for event, _ in hall.consumed(id)] == names
+        assert hall.events(id, "build-TM-ALL-CONSUME") == [
+            {"event": "job", "message": "all hands", "from": "build"}
+        ]
+    assert hall.sent["far"][-1][0] == hall.sent["nameless"][-1][0] == "AUTH_OK"
+
+
+def test_a_broadcast_to_a_group_reaches_each_member_once_but_never_as_the_record() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    hall.log_in("w0", "tok-work3", producer="build", event="job", group="g")
+    hall.subscribe("w0", producer="build", event="other", group="g")
+    hall.log_in("w1", "tok-zoo", producer="x", event="y", group="g")
+    hall.log_in("other", "tok-zoo", producer="x", event="y", group="h")
+    hall.log_in("ear", "tok-devmac", group="g")
+    hall.log_in("odd", "tok-devmac", producer="agent", event="comms-msg", group="g")
+    produce(hall, "stop", method="broadcast", broadcast="group", group="g")
+    assert [event for event, _ in hall.consumed("w0")] == ["CONSUME-build-job"]
+    assert [event for event, _ in hall.consumed("w1")] == ["CONSUME-x-y"]
+    assert hall.consumed("other") == hall.consumed("ear") == hall.consumed("odd") == []
+    produce(hall, "stop", method="broadcast", broadcast="group")
+    assert [error["code"] for error in hall.events("tool", "ERROR")] == [-2]
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [("tool", "agent-comms-msg"), ("tool", "Agent-Comms-TM-ALL"), ("agent", "comms-#"), ("Agent", "COMMS-x")],
+)
+@pytest.mark.parametrize("to", ["realm", "group"])
+def test_no_broadcast_bears_a_name_like_the_records(name: str, event: str, to: str) -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    hall.log_in("ear", "tok-devmac", producer="x", event="y", group="g")
+    produce(hall, 1, **{"from": name}, event=event, method="broadcast", broadcast=to, group="g")
+    assert hall.consumed("ear") == []
+    assert [refusal["code"] for refusal in hall.events("tool", "AUTH_FAIL")] == [403]
+
+
 @pytest.mark.parametrize("event", ["PRODUCER", "PRODUCE", "PRODUCE_CHUNK"])
 def test_a_box_only_listens(event: str) -> None:
     hall = Hall()
@@ -355,6 +437,8 @@ NAMES = [
     "realm",
     "devmac",
     "a-b",
+    "broadcast",
+    "group",
 ]
 KEYS = st.sampled_from(FIELDS) | st.text(max_size=5)
 JSON = st.recursive(
@@ -382,9 +466,12 @@ def test_no_frame_raises_disturbs_others_or_lets_anybody_hear_more(
         hall.send(id, event, payload)
     assert hall.answered == Counter(range(1, hall.frames + 1))
     assert "ear" not in hall.closed
-    assert hall.consumed("ear") == []
+    assert [
+        event for event, _ in hall.consumed("ear") if event.lower().startswith("consume-agent-comms-")
+    ] == []
+    broadcasts = hall.consumed("ear")
     hall.nudge("devmac")
-    assert hall.consumed("ear") == [(DELIVERED, ENVELOPE)]
+    assert hall.consumed("ear") == [*broadcasts, (DELIVERED, ENVELOPE)]
     heard = [payload for id in ("stranger", "zoo", "tool", "ghost") for _, payload in hall.consumed(id)]
     assert ENVELOPE not in heard
 

@@ -83,6 +83,25 @@ async def test_it_publishes_to_our_clients_and_to_itself_and_learns_who_listens(
     assert {notice["name"] for notice in known} == {"build-log", "ear"}
 
 
+async def test_its_groups_and_broadcasts_work() -> None:
+    heard: dict[str, list[Any]] = {"one": [], "two": [], "own": []}
+    async with served() as (_, url):
+        one, two = (queue(url, "tok-tool2").createConsumer(name) for name in ("one", "two"))
+        one.subscribe("build", "job", heard["one"].append, options={"group": "workers"})
+        two.subscribe("build", "job", heard["two"].append, options={"group": "workers"})
+        producer = queue(url, "tok-tool").createProducer("build")
+        producer.subscribe("build", "all", heard["own"].append)
+        async with connected(one), connected(two), connected(producer):
+            for number in range(4):
+                await asyncio.to_thread(producer.produce, number, "job")
+            await until(lambda: len(heard["one"]) + len(heard["two"]) == 4)
+            await asyncio.to_thread(producer.broadcast, "stop", "job", "workers")
+            await asyncio.to_thread(producer.broadcast, "to all", "all")
+            await until(lambda: heard["own"])
+            await until(lambda: len(heard["one"]) + len(heard["two"]) == 6)
+    assert heard == {"one": [0, 2, "stop"], "two": [1, 3, "stop"], "own": ["to all"]}
+
+
 async def test_it_cannot_speak_as_the_record_nor_send_in_pieces() -> None:
     errors: list[Any] = []
     async with served() as (_, url), ear(url, "tok-devmac") as it:

@@ -118,6 +118,7 @@ class EmbeddedBroker:
             admitted = self._protocol.admissions
             work = self._sockets.sweep(admitted, now=time.monotonic(), grace=self._limits.grace)
             await self._kept(work)
+            await self._kept(self._perform(self._protocol.tidy(now=time.monotonic())))
 
     async def _kept(self, work: Awaitable[None]) -> None:
         """Do one piece of work; what goes wrong in it ends nothing else."""
@@ -144,15 +145,15 @@ class EmbeddedBroker:
 
     async def _perform(self, actions: Iterable[Action]) -> None:
         last: tuple[str, Any] = ("", None)
-        packet: Encoded | None = None
+        packets: list[Encoded] = []
         for number, action in enumerate(actions, start=1):
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)  # the record shares this loop
             match action:
                 case Emit(to, event, payload):
                     if last[0] != event or last[1] is not payload:  # one nudge goes to many
-                        last, packet = (event, payload), self._sockets.encode(event, payload)
-                    if packet is not None and not await self._sockets.send(to, packet):
+                        last, packets = (event, payload), self._sockets.encode(event, payload)
+                    if not await self._sockets.send(to, packets):
                         log.warning("nerve_reader_dropped", connection=to)
                         self._forget(to, cut=True)
                 case HangUp(connection):

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker_bridge.chunks import Transfers
 from broker_bridge.limits import Bucket
 from broker_bridge.nerve import Admission
 from broker_bridge.subscriptions import ANY_PRODUCER, Subscription
@@ -13,11 +14,12 @@ from broker_bridge.subscriptions import ANY_PRODUCER, Subscription
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame as it came in; `ref` is the caller's own mark of it."""
+    """One frame as it came in, and when; `ref` is the caller's own mark of it."""
 
     event: object
     payload: object
     ref: Any
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Connection:
     Attributes:
         id: the socket.io session id.
         bucket: its allowance of frames.
+        transfers: what has come of messages in pieces.
         admission: None until a login succeeded.
         asking: a login is being looked up, and `held` waits for the answer.
         consumers: name -> id that notices are named after.
@@ -44,6 +47,7 @@ class Connection:
 
     id: str
     bucket: Bucket
+    transfers: Transfers
     admission: Admission | None = None
     asking: bool = False
     held: deque[Frame] = field(default_factory=deque)

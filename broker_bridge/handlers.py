@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from broker_bridge import frames, presence
 from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.chunks import BadPiece
 from broker_bridge.connection import Connection, Frame
 from broker_bridge.publishing import produce, producer
 from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous
@@ -100,9 +102,15 @@ def ping(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:
         yield Answer(frame.ref, json.dumps(pong, separators=(",", ":")))
 
 
-def chunk(_: Registry, connection: Connection, __: Frame) -> Iterator[Action]:
-    """Large messages in pieces are not carried."""
-    yield error(connection, -2, "Messages in pieces are not carried; keep PRODUCE under the frame's limit")
+def chunk(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
+    """A piece of a PRODUCE that is too large for one frame; the last one produces it."""
+    try:
+        text = connection.transfers.add(frames.body(frame.payload) or {}, now=frame.at)
+    except BadPiece as bad:
+        yield error(connection, -2, str(bad))
+        return
+    if text is not None:
+        yield from produce(registry, connection, replace(frame, payload=text))
 
 
 def not_offered(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:

@@ -18,7 +18,7 @@ from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
 from broker_bridge.publishing import is_record, nudge_deliveries
-from broker_bridge.refusals import auth_fail
+from broker_bridge.refusals import auth_fail, error
 from broker_bridge.registry import Registry
 
 SERVER = "readyroom"
@@ -59,10 +59,10 @@ class Protocol:
         if not is_record(connection.admission) and not connection.bucket.take(now):
             return [*self._limited(connection, now), Answer(ref)]
         if not connection.asking:
-            return self._dispatch(connection, Frame(event, payload, ref))
+            return self._dispatch(connection, Frame(event, payload, ref, now))
         if len(connection.held) >= self._limits.held:
             return [HangUp(id), Answer(ref)]
-        connection.held.append(Frame(event, payload, ref))
+        connection.held.append(Frame(event, payload, ref, now))
         return []
 
     def admitted(self, id: str, admission: Admission | None) -> list[Action]:
@@ -82,6 +82,14 @@ class Protocol:
         if connection is None or not connection.asking:
             return []
         return [auth_fail(connection, 503, "The record cannot be asked now; connect again soon"), HangUp(id)]
+
+    def tidy(self, *, now: float) -> list[Action]:
+        """Give up what has not gone on for long; call it every few seconds."""
+        return [
+            error(connection, -2, "A message in pieces was given up: nothing more of it came")
+            for connection in self._registry.all_admitted()
+            for _ in range(connection.transfers.give_up_stale(now=now))
+        ]
 
     def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> list[Emit]:
         """Deliver to those of `realm` who subscribed and whose box or person is among `names`."""

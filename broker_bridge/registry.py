@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from broker_bridge.chunks import Budget, Transfers
 from broker_bridge.connection import Connection
 from broker_bridge.limits import Bucket, Limits
 from broker_bridge.nerve import Admission
@@ -19,12 +20,14 @@ class Registry:
         self._connections: dict[str, Connection] = {}
         self._realms: dict[str, dict[str, Connection]] = {}
         self._consumers: dict[tuple[str, str, str], Connection] = {}
+        self._budget = Budget(limits.assembling)
         self._turns: dict[tuple[str | None, str], int] = {}
 
     def open(self, id: str, *, now: float) -> None:
         """A new connection; one that is known already stays as it is."""
         bucket = Bucket(per_second=self.limits.per_second, burst=self.limits.burst, now=now)
-        self._connections.setdefault(id, Connection(id, bucket))
+        transfers = Transfers(self.limits, self._budget)
+        self._connections.setdefault(id, Connection(id, bucket, transfers))
 
     def get(self, id: str) -> Connection | None:
         """The connection, while it is open."""
@@ -33,7 +36,10 @@ class Registry:
     def close(self, id: str) -> Connection | None:
         """Forget a connection with all that it holds."""
         left = self._connections.pop(id, None)
-        if left is None or left.admission is None:
+        if left is None:
+            return None
+        left.transfers.clear()
+        if left.admission is None:
             return left
         realm = self._realms[left.admission.realm]
         del realm[id]

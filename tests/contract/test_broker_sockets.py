@@ -277,9 +277,10 @@ async def test_messages_that_others_could_not_read_are_not_passed_on() -> None:
         assert [payload["message"] for _, payload in it.consumed] == ["fine"]
 
 
-async def test_a_reader_that_stands_still_is_dropped_and_delays_nobody() -> None:
+@pytest.mark.parametrize("limits", [Limits(outgoing=40), Limits(outgoing_size=5_000_000)])
+async def test_a_reader_that_stands_still_is_dropped_and_delays_nobody(limits: Limits) -> None:
     async with (
-        served(limits=Limits(outgoing=40)) as (broker, url),
+        served(limits=limits) as (broker, url),
         ear(url, "tok-tool") as tool,
         ear(url, "tok-devmac") as it,
     ):

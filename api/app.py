@@ -32,6 +32,7 @@ from api.services.invites import Redeeming
 from api.services.limits import Rate
 from api.services.messages import Messages
 from api.services.metrics import Metrics
+from api.services.nerve_queues import NerveQueues
 from api.services.reading import Reading
 from api.services.record import Record
 from api.services.relations import Relations
@@ -67,7 +68,8 @@ def create_app(settings: Settings) -> ASGIApp:
     db = _database(settings)
     metrics = Metrics()
     who = Identity(db, metrics, handles_per_box=settings.handles_per_box)
-    broker = None if settings.nerve_url else _embedded(who)
+    queues = NerveQueues(db)
+    broker = None if settings.nerve_url else _embedded(who, queues)
     voice: Nerve = broker or _elsewhere(settings)
     announcements = Announcements(db, voice)
     system = SystemVoice(db, announcements)
@@ -91,12 +93,20 @@ def create_app(settings: Settings) -> ASGIApp:
         redeeming=Redeeming(
             db, Rate("redeem", what="codes", per_second=REDEEM_PER_SECOND, burst=REDEEM_BURST)
         ),
+        queues=queues,
     )
     announcements.on_said(record.webhooks.moved)
     pace = Rate("box", what="requests", per_second=settings.box_per_second, burst=settings.box_burst)
     auth = Auth(who, rate=pace, admin_token_file=settings.admin_token_file)
     retention = Retention(db, keep_days=settings.keep_days)
-    background = (who.run, announcements.run, record.closing.run, record.webhooks.run, retention.run)
+    background = (
+        who.run,
+        announcements.run,
+        record.closing.run,
+        record.webhooks.run,
+        retention.run,
+        queues.run,
+    )
     api = _rest(record, background=background)
     app = Front(api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST)
     quick = Lane(
@@ -150,7 +160,7 @@ def _webhooks(settings: Settings, db: Database, *, system: SystemVoice, metrics:
     )
 
 
-def _embedded(who: Identity) -> EmbeddedBroker:
+def _embedded(who: Identity, queues: NerveQueues) -> EmbeddedBroker:
     async def admit(token: str) -> Admission | None:
         holder = await who.holder(hash_of(token.encode()))
         return Admission(holder.realm, holder.name, "consumer", holder.token_id) if holder else None
@@ -158,7 +168,7 @@ def _embedded(who: Identity) -> EmbeddedBroker:
     def hang_up(gone: Gone) -> None:
         broker.hang_up(lambda link: gone.covers(realm=link.realm, name=link.name, token_id=link.token_id))
 
-    broker = EmbeddedBroker(admit=admit)
+    broker = EmbeddedBroker(admit=admit, store=queues)
     who.on_gone(hang_up)
     return broker
 

@@ -109,6 +109,28 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message of another program that its consumer never acknowledged. What it says is not shown.
+
+    Attributes:
+        holder: the name whose token the consumer subscribed with.
+        size: characters of it.
+        attempts: how often it was sent.
+    """
+
+    id: int
+    realm: str
+    holder: str
+    consumer: str
+    producer: str
+    event: str
+    size: int
+    attempts: int
+    created_at: dt.datetime
+    dead_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """What a session tells of itself at check-in."""
 

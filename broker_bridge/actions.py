@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from broker_bridge.connection import Frame
+from broker_bridge.queues import Queue
+from broker_bridge.said import Said
+
 
 @dataclass(frozen=True, slots=True)
 class Emit:
@@ -38,4 +42,79 @@ class Answer:
     ack: Any = None
 
 
-Action = Emit | HangUp | Ask | Answer
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Ask the store to open a queue for a connection, then come back with `answered`."""
+
+    connection: str
+    frame: Frame
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """Ask the store for the queues that a message may be for, then come back with `answered`."""
+
+    connection: str
+    frame: Frame
+    realm: str
+    said: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Have the store keep a message in some queues, then come back with `answered`.
+
+    Attributes:
+        copies: what is sent to those who have none.
+    """
+
+    connection: str
+    frame: Frame
+    realm: str
+    said: Said
+    copies: tuple[Emit, ...]
+    queues: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Tell the store that a message is done with, then come back with `answered`."""
+
+    connection: str
+    frame: Frame
+    realm: str
+    holder: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """From now on send over this connection what the queue holds; over no other."""
+
+    connection: str
+    realm: str
+    queue: int
+    acknowledged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """Send nothing more of the queue over this connection."""
+
+    connection: str
+    queue: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Have the store delete a queue."""
+
+    realm: str
+    queue: int
+
+
+Question = Open | Find | Keep | Acknowledge
+"""Asks the store. The frame behind it is answered when the store has answered."""
+
+Action = Emit | HangUp | Ask | Answer | Question | Attach | Detach | Forget

@@ -4,24 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, Literal
 
 import socketio
 import structlog
 
-from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.actions import (
+    Acknowledge,
+    Action,
+    Answer,
+    Ask,
+    Attach,
+    Detach,
+    Emit,
+    Find,
+    Forget,
+    HangUp,
+    Keep,
+    Open,
+    Question,
+)
 from broker_bridge.guard import ASGI, guarded, mounted
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission, Admit
 from broker_bridge.nudge import Nudge
 from broker_bridge.outbox import Outbox
 from broker_bridge.protocol import Protocol
+from broker_bridge.pumps import Pumps
+from broker_bridge.queues import Kept, Store, Unkept
 from broker_bridge.sockets import Encoded, Sockets
 
 log = structlog.get_logger()
 
 ADMISSION_SECONDS = 5
+STORE_SECONDS = 5
 AT_ONCE = 50
 """Deliveries without a pause; about two milliseconds."""
 
@@ -29,11 +46,18 @@ AT_ONCE = 50
 class EmbeddedBroker:
     """A nerve and its own broker. Use it from the event loop that it was started on."""
 
-    def __init__(self, *, admit: Admit, limits: Limits | None = None, tick: float = 0.008) -> None:
-        """`admit` looks tokens up; nudges of one room leave at most once in `tick` seconds."""
+    def __init__(
+        self, *, admit: Admit, limits: Limits | None = None, tick: float = 0.008, store: Store | None = None
+    ) -> None:
+        """`admit` looks tokens up; nudges of one room leave at most once in `tick` seconds.
+
+        Without a `store` nothing of other programs is durable; nudges never are.
+        """
         self._admit, self._tick = admit, tick
         self._limits = limits or Limits()
-        self._protocol = Protocol(self._limits)
+        self._protocol = Protocol(self._limits, keeps=store is not None)
+        self._store = store
+        self._pumps = Pumps(store, self._deliver) if store is not None else None
         self._sockets = Sockets(self._limits)
         self._outbox = Outbox()
         self._loops: list[asyncio.Task[None]] = []
@@ -96,6 +120,8 @@ class EmbeddedBroker:
         await self._sockets.sweep((), now=time.monotonic(), grace=0)
         for loop in self._loops:
             loop.cancel()
+        if self._pumps is not None:
+            await self._pumps.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=0.5)
         for task in self._tasks:
@@ -163,6 +189,10 @@ class EmbeddedBroker:
                 case Answer(frame, ack):
                     if not frame.done():
                         frame.set_result(ack)
+                case Open() | Find() | Keep() | Acknowledge():
+                    self._spawn(self._put(action))
+                case Attach() | Detach() | Forget():
+                    self._move(action)
 
     async def _ask(self, connection: str, token: str) -> None:
         try:
@@ -176,6 +206,47 @@ class EmbeddedBroker:
             await self._perform(self._protocol.unanswered(connection))
         else:
             await self._perform(self._protocol.admitted(connection, admission))
+
+    async def _put(self, asked: Question) -> None:
+        """Ask the store, and go on with what it says."""
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                answer = await self._store_says(asked)
+        except (Unkept, TimeoutError) as exc:
+            log.warning("nerve_store_failed", error=type(exc).__name__)
+            answer = Unkept()
+        await self._perform(self._protocol.answered(asked, answer))
+
+    async def _store_says(self, asked: Question) -> Any:
+        assert self._store is not None
+        assert self._pumps is not None
+        match asked:
+            case Open(connection, _, queue):
+                return await self._store.open(queue, connection=connection)
+            case Find(_, _, realm, said):
+                return await self._store.matching(realm, producer=said.producer, event=said.event)
+            case Keep(_, _, realm, said, _, queues):
+                kept = await self._store.keep(realm, queues, said.envelope, seconds=said.seconds)
+                self._pumps.wake(kept)
+                return kept
+            case Acknowledge(connection, _, realm, holder, id):
+                verdict, done = await self._store.acknowledged(realm, holder, id, connection=connection)
+                self._pumps.acknowledged(done)
+                return verdict
+
+    def _move(self, action: Attach | Detach | Forget) -> None:
+        assert self._store is not None
+        assert self._pumps is not None
+        match action:
+            case Attach():
+                self._pumps.attach(action)
+            case Detach(connection, queue):
+                self._pumps.detach(connection, queue)
+            case Forget(realm, queue):
+                self._spawn(self._store.forget(realm, queue))
+
+    async def _deliver(self, connection: str, queue: int, messages: Sequence[Kept]) -> None:
+        await self._perform(self._protocol.deliver(connection, queue, messages))
 
     def _forget(self, id: str, *, cut: bool = False) -> None:
         """From now on this connection hears nothing and can do nothing; its socket follows."""

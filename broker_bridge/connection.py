@@ -40,6 +40,7 @@ class Connection:
         transfers: what has come of messages in pieces.
         admission: None until a login succeeded.
         asking: a login is being looked up, and `held` waits for the answer.
+        storing: the store is asked, and `held` waits for the answer.
         consumers: name -> id that notices are named after.
         producers: folded name -> producer.
         subscriptions: by their key and mode.
@@ -50,6 +51,7 @@ class Connection:
     transfers: Transfers
     admission: Admission | None = None
     asking: bool = False
+    storing: bool = False
     held: deque[Frame] = field(default_factory=deque)
     consumers: dict[str, str] = field(default_factory=dict)
     producers: dict[str, Producer] = field(default_factory=dict)
@@ -62,6 +64,11 @@ class Connection:
     def realm(self) -> str | None:
         """The realm that its token decides."""
         return self.admission.realm if self.admission else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the frames that come now have to wait."""
+        return self.asking or self.storing
 
     def may(self, event: str) -> bool:
         """Whether its role allows to send `event`."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from broker_bridge import frames, presence
-from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge import durable, frames
+from broker_bridge.actions import Action, Answer, Ask, HangUp
 from broker_bridge.chunks import BadPiece
 from broker_bridge.connection import Connection, Frame
 from broker_bridge.publishing import produce, producer
@@ -64,8 +64,7 @@ def subscribe(registry: Registry, connection: Connection, frame: Frame) -> Itera
     if key not in connection.subscriptions and len(connection.subscriptions) >= registry.limits.subscriptions:
         yield error(connection, -5, "Too many subscriptions on this connection")
         return
-    connection.subscriptions[key] = subscription
-    yield from presence.subscribed(connection, subscription, registry.realm(connection.realm))
+    yield from durable.subscribe(registry, connection, frame, body or {}, subscription)
 
 
 def unsubscribe(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
@@ -79,18 +78,9 @@ def unsubscribe(registry: Registry, connection: Connection, frame: Frame) -> Ite
     else:
         return
     for topic in (False, True):
-        connection.subscriptions.pop((key, topic), None)
-    yield from ()
-
-
-def ack(_: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
-    """Nothing is delivered for acknowledgement yet, so nothing can be pending."""
-    body = frames.body(frame.payload) or {}
-    named = next((body[key] for key in ("msgId", "msg_id", "id") if body.get(key)), None)
-    code, message = (404, "Pending ACK not found") if named else (400, "ACK requires msgId")
-    answer = {"ok": False, "code": code, "message": message}
-    yield Emit(connection.id, "ACK_FAIL", answer)
-    yield Answer(frame.ref, answer)
+        subscription = connection.subscriptions.pop((key, topic), None)
+        if subscription is not None:
+            yield from durable.forget(connection, subscription)
 
 
 def ping(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:
@@ -132,7 +122,7 @@ HANDLERS: Mapping[str, Handler] = {
     "UNSUBSCRIBE": unsubscribe,
     "PRODUCE": produce,
     "PRODUCE_CHUNK": chunk,
-    "ACK": ack,
+    "ACK": durable.acknowledge,
     "PING": ping,
     "QUIT": quit_,
     **dict.fromkeys(

@@ -70,3 +70,7 @@ class Bucket:
             return False
         self._left -= 1
         return True
+
+    def give(self) -> None:
+        """Give one back: what it was for cost nobody anything."""
+        self._left = min(self._burst, self._left + 1)

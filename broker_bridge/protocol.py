@@ -1,36 +1,57 @@
 """The tyo-mq protocol as the nerve speaks it: frames in, actions out; it opens and awaits nothing.
 
 Whoever holds the sockets calls `connected`, `frame`, `admitted` and `disconnected`, and performs what comes
-back, in order. Each frame gets exactly one `Answer`: at once, or when the login before it is decided.
+back, in order. Each frame gets exactly one `Answer`: at once, or when the login before it is decided, or when
+the store has said what became of it (`answered`).
 What differs from the original broker, and why, is in docs/reference/nerve.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from broker_bridge import presence
-from broker_bridge.actions import Action, Answer, Emit, HangUp
+from broker_bridge import durable, presence
+from broker_bridge.actions import (
+    Acknowledge,
+    Action,
+    Answer,
+    Detach,
+    Emit,
+    Find,
+    HangUp,
+    Keep,
+    Open,
+    Question,
+)
 from broker_bridge.connection import Connection, Frame
 from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
 from broker_bridge.publishing import is_record, nudge_deliveries
+from broker_bridge.queues import Kept
 from broker_bridge.refusals import auth_fail, error
 from broker_bridge.registry import Registry
 
 SERVER = "readyroom"
 """What AUTH_OK says in `server`: by it the record knows that it may name the boxes to tell."""
 
+ANSWERED: dict[type[Question], Callable[[Registry, Any, Any], Iterator[Action]]] = {
+    Open: durable.opened,
+    Find: durable.found,
+    Keep: durable.kept,
+    Acknowledge: durable.acknowledged,
+}
+
 
 class Protocol:
     """Everything that the nerve decides. Times are seconds of one clock that never goes back."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, keeps: bool = False) -> None:
+        """`keeps`: whoever holds the sockets has a store for queues, and performs what is asked of it."""
         self._limits = limits
-        self._registry = Registry(limits)
+        self._registry = Registry(limits, keeps=keeps)
 
     @property
     def admissions(self) -> dict[str, Admission]:
@@ -48,6 +69,7 @@ class Protocol:
             return []
         return [
             *(Answer(frame.ref) for frame in left.held),
+            *(Detach(id, each.queue) for each in left.subscriptions.values() if each.queue is not None),
             *presence.gone(left, self._registry.realm(left.realm)),
         ]
 
@@ -58,7 +80,7 @@ class Protocol:
             return [Answer(ref)]
         if not is_record(connection.admission) and not connection.bucket.take(now):
             return [*self._limited(connection, now), Answer(ref)]
-        if not connection.asking:
+        if not connection.waits:
             return self._dispatch(connection, Frame(event, payload, ref, now))
         if len(connection.held) >= self._limits.held:
             return [HangUp(id), Answer(ref)]
@@ -71,10 +93,7 @@ class Protocol:
         if connection is None or not connection.asking:
             return []
         connection.asking = False
-        actions = list(self._log_in(connection, admission))
-        while connection.held and not connection.asking:
-            actions += self._dispatch(connection, connection.held.popleft())
-        return actions
+        return [*self._log_in(connection, admission), *self._go_on(connection)]
 
     def unanswered(self, id: str) -> list[Action]:
         """An Ask that nobody could answer: not the client's fault, so it may come back."""
@@ -82,6 +101,24 @@ class Protocol:
         if connection is None or not connection.asking:
             return []
         return [auth_fail(connection, 503, "The record cannot be asked now; connect again soon"), HangUp(id)]
+
+    def answered(self, asked: Question, answer: Any) -> list[Action]:
+        """What the store said to a question, or `Unkept`; the frames that waited for it follow."""
+        actions = list(ANSWERED[type(asked)](self._registry, asked, answer))
+        if any(isinstance(action, Question) for action in actions):
+            return actions
+        if not any(isinstance(action, Answer) for action in actions):
+            actions.append(Answer(asked.frame.ref))
+        connection = self._registry.get(asked.connection)
+        if connection is not None:
+            connection.storing = False
+            actions += self._go_on(connection)
+        return actions
+
+    def deliver(self, id: str, queue: int, messages: Iterable[Kept]) -> list[Emit]:
+        """Messages of a queue, for the connection that it is attached to."""
+        connection = self._registry.get(id)
+        return list(durable.deliveries(connection, queue, messages)) if connection is not None else []
 
     def tidy(self, *, now: float) -> list[Action]:
         """Give up what has not gone on for long; call it every few seconds."""
@@ -94,6 +131,13 @@ class Protocol:
     def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> list[Emit]:
         """Deliver to those of `realm` who subscribed and whose box or person is among `names`."""
         return list(nudge_deliveries(self._registry, nudge, realm, frozenset(names)))
+
+    def _go_on(self, connection: Connection) -> list[Action]:
+        """Deal with the frames that waited, until one has to wait for something itself."""
+        actions: list[Action] = []
+        while connection.held and not connection.waits:
+            actions += self._dispatch(connection, connection.held.popleft())
+        return actions
 
     def _log_in(self, connection: Connection, admission: Admission | None) -> Iterator[Action]:
         if admission is None:
@@ -134,7 +178,8 @@ class Protocol:
         else:
             role = connection.admission.role
             actions = [auth_fail(connection, 403, f"A token with the role {role} may not send {event}")]
-        if not any(isinstance(action, Answer) for action in actions):
+        connection.storing = any(isinstance(action, Question) for action in actions)
+        if not connection.storing and not any(isinstance(action, Answer) for action in actions):
             actions.append(Answer(frame.ref))
         return actions
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker_bridge import frames, presence, routing
-from broker_bridge.actions import Action, Emit
+from broker_bridge.actions import Action, Emit, Find
 from broker_bridge.connection import Connection, Frame, Producer
+from broker_bridge.durable import NOT_OFFERED
 from broker_bridge.nerve import ANY_REALM, Admission
 from broker_bridge.nudge import EVENT, PRODUCER, Nudge
 from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous
 from broker_bridge.registry import Registry
-from broker_bridge.routing import Said
+from broker_bridge.said import Said
 from broker_bridge.subscriptions import fold, like_the_records, reserved
 
 
@@ -49,8 +50,14 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
         said = Said.read(body, name=name, event=event)
         if body.get("method") == "broadcast":
             yield from _broadcast(registry, connection, said, body)
+        elif registry.keeps:
+            assert connection.realm is not None
+            yield Find(connection.id, frame, connection.realm, said)
+        elif said.guaranteed:
+            yield error(connection, -7, NOT_OFFERED)
         else:
-            yield from routing.to_subscribers(registry, connection.realm, said)
+            assert connection.realm is not None
+            yield from routing.to_subscribers(registry, connection.realm, said)[0]
 
 
 def nudge_deliveries(registry: Registry, nudge: Nudge, realm: str, names: frozenset[str]) -> Iterator[Emit]:

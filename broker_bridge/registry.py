@@ -13,10 +13,14 @@ GROUPS = 10_000
 
 
 class Registry:
-    """The connections of one nerve. A name belongs to its holder: nobody can take another's."""
+    """The connections of one nerve. A name belongs to its holder: nobody can take another's.
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    Attributes:
+        keeps: whether there is a store for queues.
+    """
+
+    def __init__(self, limits: Limits, *, keeps: bool = False) -> None:
+        self.limits, self.keeps = limits, keeps
         self._connections: dict[str, Connection] = {}
         self._realms: dict[str, dict[str, Connection]] = {}
         self._consumers: dict[tuple[str, str, str], Connection] = {}

@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from broker_bridge import frames
 from broker_bridge.actions import Emit
+from broker_bridge.queues import Queue
 from broker_bridge.registry import Registry
-from broker_bridge.subscriptions import ANY_EVENT, ANY_PRODUCER, fold, like_the_records
+from broker_bridge.said import Said
+from broker_bridge.subscriptions import ANY_EVENT, ANY_PRODUCER, like_the_records
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a producer produced: the pair in lower case, and the envelope as it is delivered."""
+def to_subscribers(
+    registry: Registry, realm: str, said: Said, queues: Sequence[tuple[int, Queue]] = ()
+) -> tuple[list[Emit], list[int]]:
+    """One copy for each subscription of the pair, and for one member of each group in turn.
 
-    producer: str
-    event: str
-    envelope: frames.Body
-
-    @classmethod
-    def read(cls, body: frames.Body, *, name: str, event: str) -> Said:
-        """Read a PRODUCE: the message as it came, absent where it was."""
-        message = {"message": body["message"]} if "message" in body else {}
-        marks = {"enc": body.get("enc"), "to": body.get("to"), "content_type": body.get("contentType")}
-        marked = {key: mark for key, mark in marks.items() if mark}
-        return cls(fold(name), fold(event), {"event": event, **message, "from": name, **marked})
-
-
-def to_subscribers(registry: Registry, realm: str | None, said: Said) -> Iterator[Emit]:
-    """One copy for each subscription of the pair, and for one member of each group in turn."""
-    groups: dict[str, list[Emit]] = {}
+    A copy goes to a connection, or into a queue. A member of a group that is away gets one only when all are.
+    """
+    keeping = {id: queue.subscription.group for id, queue in queues if _keeps(queue, said)}
+    there: list[tuple[str | None, Emit | int]] = []
     for listener in registry.realm(realm):
         for subscription in listener.hears(said.producer, said.event):
             copy = Emit(listener.id, subscription.delivered, said.envelope)
-            if subscription.group is None:
-                yield copy
-            else:
-                groups.setdefault(subscription.group, []).append(copy)
-    for group, copies in groups.items():
-        yield copies[registry.turn(realm, group) % len(copies)]
+            kept = subscription.queue if subscription.queue in keeping else None
+            there.append((subscription.group, copy if kept is None else kept))
+    present = {copy for _, copy in there if isinstance(copy, int)}
+    away: list[tuple[str | None, Emit | int]] = [
+        (group, id) for id, group in keeping.items() if id not in present
+    ]
+    chosen = [copy for group, copy in (*there, *away) if group is None]
+    groups = dict.fromkeys(group for group, _ in (*there, *away) if group is not None)
+    for group in groups:
+        members = [copy for each, copy in there if each == group] or [
+            id for each, id in away if each == group
+        ]
+        chosen.append(members[registry.turn(realm, group) % len(members)])
+    copies = [copy for copy in chosen if isinstance(copy, Emit)]
+    return copies, list(dict.fromkeys(copy for copy in chosen if isinstance(copy, int)))
 
 
 def to_group(registry: Registry, realm: str | None, group: str, said: Said) -> Iterator[Emit]:
@@ -64,3 +62,7 @@ def to_realm(registry: Registry, realm: str | None, said: Said) -> Iterator[Emit
     ):
         for id in everybody:
             yield Emit(id, delivered, said.envelope)
+
+
+def _keeps(queue: Queue, said: Said) -> bool:
+    return (queue.durable or said.guaranteed) and queue.subscription.matches(said.producer, said.event)

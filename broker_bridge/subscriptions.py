@@ -37,6 +37,8 @@ class Subscription:
         consumer: the consumer's name as it was given.
         topic: whether `event` is a pattern; then every producer's events match.
         group: whose members share what is produced; nudges are never shared.
+        queue: the id of its queue, where it has one.
+        acknowledged: whether the queue's messages are to be acknowledged.
     """
 
     producer: str
@@ -44,6 +46,8 @@ class Subscription:
     consumer: str
     topic: bool
     group: str | None = None
+    queue: int | None = None
+    acknowledged: bool = False
 
     @classmethod
     def read(cls, body: frames.Body, *, limit: int) -> Subscription | None:

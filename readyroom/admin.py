@@ -146,6 +146,12 @@ def uninvite(
     screen.json({}) if as_json else screen.line(f"Invite {invite_id} is worthless.")
 
 
+@app.command("dead-letters", help="Show messages of other programs that nobody acknowledged.")
+def dead_letters(realm: Realm = None, as_json: AsJson = False) -> None:
+    """Show dead letters, without what they say."""
+    _list("/v1/admin/dead-letters", "dead_letters", {"realm": realm}, as_json)
+
+
 @app.command("audit", help="Show the newest acts of the operator.")
 def audit(
     realm: Annotated[str | None, typer.Option(help="Only this realm's.")] = None,
@@ -194,7 +200,9 @@ def _list(path: str, name: str, query: Mapping[str, object], as_json: bool) -> N
         return screen.json({name: rows})
     columns = tuple(dict.fromkeys(key for row in rows for key in row))
     screen.table(
-        columns, [[_cell(row.get(key)) for key in columns] for row in rows], empty=f"There are no {name}."
+        columns,
+        [[_cell(row.get(key)) for key in columns] for row in rows],
+        empty=f"There are no {name.replace('_', ' ')}.",
     )
 
 

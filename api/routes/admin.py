@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from api.auth import RecordDep
 from api.errors import BadField
-from api.models import Act, Named, NewToken, Realm
+from api.models import Act, DeadLetter, Named, NewToken, Realm
 from api.routes.paging import Cursor, Limit, next_cursor
 from api.routes.wire import Body
 from api.services import auditing, realms, tokens
@@ -91,6 +91,13 @@ class Audit(BaseModel):
     """A page of the audit log."""
 
     acts: Sequence[Act]
+    next_cursor: str | None
+
+
+class DeadLetters(BaseModel):
+    """A page of dead letters."""
+
+    dead_letters: Sequence[DeadLetter]
     next_cursor: str | None
 
 
@@ -181,6 +188,28 @@ async def revoke_token(record: RecordDep, token_id: Annotated[str, Path(max_leng
     await tokens.revoke(record.db, record.identity, token_id)
 
 
+@router.get("/dead-letters")
+async def list_dead_letters(
+    record: RecordDep, realm: RealmQuery = FIRST, cursor: Cursor = "", limit: Limit = 100
+) -> DeadLetters:
+    """List messages of other programs on the nerve that no consumer acknowledged, newest first."""
+    before = _number(cursor)
+    rows = await record.queues.dead_letters(realm=realm, before=before, limit=limit)
+    return DeadLetters(dead_letters=rows, next_cursor=next_cursor(rows, limit, lambda row: str(row.id)))
+
+
+@router.post("/dead-letters/{letter_id}/revive", status_code=204)
+async def revive_dead_letter(record: RecordDep, letter_id: int, realm: RealmQuery = FIRST) -> None:
+    """Put a dead letter back into its queue, as if it had never been sent."""
+    await record.queues.revive(realm=realm, id=letter_id)
+
+
+@router.delete("/dead-letters/{letter_id}", status_code=204)
+async def discard_dead_letter(record: RecordDep, letter_id: int, realm: RealmQuery = FIRST) -> None:
+    """Delete a dead letter."""
+    await record.queues.discard(realm=realm, id=letter_id)
+
+
 @router.get("/audit")
 async def audit_log(
     record: RecordDep,
@@ -189,10 +218,14 @@ async def audit_log(
     limit: Limit = 100,
 ) -> Audit:
     """What was done by the operator, and with the operator's invites, newest first."""
+    rows = await auditing.acts(record.db, realm=realm, before=_number(cursor), limit=limit)
+    return Audit(acts=rows, next_cursor=next_cursor(rows, limit, lambda act: str(act.audit_id)))
+
+
+def _number(cursor: str) -> int:
     if cursor and not cursor.isdecimal():
         raise BadField("cursor", "use next_cursor as it was given")
-    rows = await auditing.acts(record.db, realm=realm, before=int(cursor or 2**63 - 1), limit=limit)
-    return Audit(acts=rows, next_cursor=next_cursor(rows, limit, lambda act: str(act.audit_id)))
+    return int(cursor or 2**63 - 1)
 
 
 def _realm(realm: Realm) -> RealmOut:

@@ -10,6 +10,7 @@ from api.services.identity import Identity
 from api.services.invites import Redeeming
 from api.services.messages import Messages
 from api.services.metrics import Metrics
+from api.services.nerve_queues import NerveQueues
 from api.services.reading import Reading
 from api.services.rooms import Rooms
 from api.services.webhooks import Webhooks
@@ -32,3 +33,4 @@ class Record:
     closing: Closing
     webhooks: Webhooks
     redeeming: Redeeming
+    queues: NerveQueues

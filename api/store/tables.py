@@ -372,6 +372,59 @@ invites = sa.Table(
     sa.Column("expires_at", sa.TIMESTAMP(timezone=True), nullable=False),
 )
 
+# What other programs' durable subscribers wait for on the nerve; nudges are never here.
+nerve_queues = sa.Table(
+    "nerve_queues",
+    metadata,
+    _realm(),
+    _id("queue_id"),
+    sa.Column("holder", sa.Text, nullable=False),  # the name whose token subscribed
+    sa.Column("consumer_id", sa.Text, nullable=False),
+    sa.Column("producer", sa.Text, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("topic", sa.Boolean, nullable=False),
+    sa.Column("consumer", sa.Text, nullable=False),
+    sa.Column("group_name", sa.Text),
+    sa.Column("durable", sa.Boolean, nullable=False),
+    sa.Column("ack_seconds", sa.Double),  # null: a message is done with when it has been sent
+    sa.Column("attempts", sa.SmallInteger, nullable=False),
+    sa.Column("delay_seconds", sa.Double, nullable=False),
+    sa.Column("exponential", sa.Boolean, nullable=False),
+    _moment("seen_at", nullable=False),
+    sa.UniqueConstraint(
+        "realm_id", "holder", "consumer_id", "producer", "event", "topic", name="nerve_queues_key"
+    ),
+    sa.Index("nerve_queues_event_idx", "realm_id", "event"),
+)
+
+nerve_messages = sa.Table(
+    "nerve_messages",
+    metadata,
+    _realm(),
+    _id("message_id"),
+    sa.Column("queue_id", sa.BigInteger, nullable=False),
+    sa.Column("envelope", sa.Text, nullable=False),  # JSON in ASCII, as it goes out
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("attempts", sa.SmallInteger, nullable=False, server_default="0"),  # how often it was sent
+    sa.Column("timeouts", sa.SmallInteger, nullable=False, server_default="0"),  # not acknowledged in time
+    sa.Column("sent_to", sa.Text),  # the connection that it went over last
+    _moment("created_at", nullable=False),
+    _moment("due_at", nullable=False),
+    sa.Column("expires_at", sa.TIMESTAMP(timezone=True), nullable=False),
+    _moment("dead_at"),
+    sa.ForeignKeyConstraint(
+        ["realm_id", "queue_id"], ["nerve_queues.realm_id", "nerve_queues.queue_id"], ondelete="CASCADE"
+    ),
+    sa.Index("nerve_messages_queue_idx", "realm_id", "queue_id", "message_id"),
+    sa.Index("nerve_messages_expires_at_idx", "expires_at"),
+    sa.Index(
+        "nerve_messages_dead_idx",
+        "realm_id",
+        "message_id",
+        postgresql_where=sa.text("dead_at IS NOT NULL"),
+    ),
+)
+
 audit_log = sa.Table(
     "audit_log",
     metadata,

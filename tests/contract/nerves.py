@@ -19,6 +19,7 @@ from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission, Admit
 from broker_bridge.nudge import DELIVERED, Nudge
+from broker_bridge.queues import Store
 from broker_bridge.tyo_mq import Listener, TyoMqNerve
 
 ADMISSIONS = {
@@ -89,10 +90,14 @@ async def serving(app: Any, *, port: int | None = None) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def served(
-    *, port: int | None = None, limits: Limits | None = None, admit: Admit = admit
+    *,
+    port: int | None = None,
+    limits: Limits | None = None,
+    admit: Admit = admit,
+    store: Store | None = None,
 ) -> AsyncIterator[tuple[EmbeddedBroker, str]]:
     """An embedded broker on the port of a small record; yields it with its URL."""
-    broker = EmbeddedBroker(admit=admit, limits=limits)
+    broker = EmbeddedBroker(admit=admit, limits=limits, store=store)
     await broker.start()
     async with serving(broker.asgi(record_app), port=port) as url:
         try:

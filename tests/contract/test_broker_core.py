@@ -10,12 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.actions import (
+    Acknowledge,
+    Action,
+    Answer,
+    Ask,
+    Attach,
+    Detach,
+    Emit,
+    Find,
+    Forget,
+    HangUp,
+    Keep,
+    Open,
+)
 from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
+from broker_bridge.memory_store import MemoryStore
 from broker_bridge.nudge import DELIVERED, Nudge
 from broker_bridge.protocol import Protocol
+from broker_bridge.queues import Retry, Unkept
 from tests.contract.nerves import ADMISSIONS
+from tests.contract.storing import answer, now
 
 NUDGE = Nudge("api", "work3-agent#1", 1796000000000)
 ENVELOPE = {
@@ -28,8 +44,12 @@ ENVELOPE = {
 class Hall:
     """A core, and everything that it sent, answered and closed."""
 
-    def __init__(self, limits: Limits | None = None, *, lookup_at_once: bool = True) -> None:
-        self.core = Protocol(limits or Limits())
+    def __init__(
+        self, limits: Limits | None = None, *, lookup_at_once: bool = True, store: MemoryStore | None = None
+    ) -> None:
+        self.core = Protocol(limits or Limits(), keeps=store is not None)
+        self.store = store
+        self.attached: dict[int, Attach] = {}
         self.sent: dict[str, list[tuple[str, Any]]] = defaultdict(list)
         self.answered: Counter[Any] = Counter()
         self.closed: list[str] = []
@@ -49,6 +69,16 @@ class Hall:
                     self.answered[ref] += 1
                 case Ask():
                     self.asked.append(action)
+                case Open() | Find() | Keep() | Acknowledge():
+                    assert self.store is not None
+                    self.perform(self.core.answered(action, answer(self.store, action)))
+                case Attach():
+                    self.attached[action.queue] = action
+                case Detach(connection, queue):
+                    assert self.attached.pop(queue).connection == connection
+                case Forget(realm, queue):
+                    assert self.store is not None
+                    now(self.store.forget(realm, queue))
         if self._at_once:
             self.look_up()
 
@@ -343,6 +373,95 @@ def test_no_broadcast_bears_a_name_like_the_records(name: str, event: str, to: s
     assert [refusal["code"] for refusal in hall.events("tool", "AUTH_FAIL")] == [403]
 
 
+class Slow(Hall):
+    """A core whose store answers when it is told to."""
+
+    def perform(self, actions: list[Action] | list[Emit]) -> None:
+        questions = [each for each in actions if isinstance(each, Open | Find | Keep | Acknowledge)]
+        super().perform([each for each in actions if each not in questions])
+        self.questions = [*getattr(self, "questions", []), *questions]
+
+    def go_on(self) -> None:
+        assert self.store is not None
+        asked = self.questions.pop(0)
+        self.perform(self.core.answered(asked, answer(self.store, asked)))
+
+
+def test_frames_wait_in_order_for_the_store_and_a_lost_connection_loses_no_message() -> None:
+    hall = Slow(store=MemoryStore())
+    hall.log_in("ear", "tok-devmac", producer="build", event="job", durable=True)
+    assert hall.consumed("ear") == []
+    hall.go_on()
+    hall.log_in("tool", "tok-tool")
+    done = Counter(hall.answered)
+    produce(hall, "a")
+    produce(hall, "b")
+    assert hall.answered == done, "one waits for the store, the other for it"
+    assert len(hall.questions) == 1
+    hall.perform(hall.core.disconnected("tool"))
+    while hall.questions:
+        hall.go_on()
+    assert hall.store is not None
+    assert [each.envelope["message"] for each in hall.store._messages.values()] == ["a"]
+    assert hall.answered == Counter(range(1, hall.frames + 1))
+
+
+def test_what_the_store_does_not_say_is_told_and_done_by_nobody() -> None:
+    hall = Slow(store=MemoryStore())
+    hall.log_in("ear", "tok-devmac", producer="TYO-MQ-ALL", event="job")
+    hall.go_on()
+    hall.log_in("tool", "tok-tool", durable=True, producer="x", event="y")
+    hall.perform(hall.core.answered(hall.questions.pop(), Unkept()))
+    assert [error["code"] for error in hall.events("tool", "ERROR")] == [-7]
+    produce(hall, "a")
+    hall.perform(hall.core.answered(hall.questions.pop(), Unkept()))
+    assert [error["code"] for error in hall.events("tool", "ERROR")] == [-7, -7]
+    hall.send("tool", "ACK", {"msgId": "msg-1"})
+    hall.perform(hall.core.answered(hall.questions.pop(), Unkept()))
+    assert hall.events("tool", "ACK_FAIL")[0]["code"] == 500
+    assert hall.consumed("ear") == []
+    assert hall.answered == Counter(range(1, hall.frames + 1))
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"consumer": "ANONYMOUS", "consumer_id": None}, -2),
+        ({"consumer_id": "a\0b"}, -2),
+        ({"consumer_id": "\ud800"}, -2),
+        ({"event": "a\nb"}, -2),
+    ],
+)
+def test_a_durable_subscription_needs_names_that_can_be_kept(changed: Any, code: int) -> None:
+    hall = Hall(store=MemoryStore())
+    hall.log_in("ear", "tok-devmac", **{"producer": "build", "event": "job", "durable": True, **changed})
+    assert [error["code"] for error in hall.events("ear", "ERROR")] == [code]
+    assert hall.attached == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "retry"),
+    [
+        ({"ack": True}, Retry(30, 3, 5, False)),
+        ({"manual_ack": 1, "ack_timeout": "500ms"}, Retry(0.5, 3, 5, False)),
+        (
+            {"ack": True, "ack_timeout": 2, "retry": {"max_attempts": 7, "delay": "2m"}},
+            Retry(2, 7, 120, False),
+        ),
+        ({"ack": True, "ack_timeout": "soon", "retry": "often"}, Retry(30, 3, 5, False)),
+        (
+            {"ack": True, "ack_timeout": -1, "retry": {"max_attempts": -1, "delay": True}},
+            Retry(0.05, 1, 5, False),
+        ),
+        ({"ack": True, "retry": {"max_attempts": 10**9, "delay": 10**400}}, Retry(30, 20, 3600, False)),
+        ({"require_ack": True, "retry": {"backoff": "exponential"}}, Retry(30, 3, 5, True)),
+        ({"ack": False}, None),
+    ],
+)
+def test_how_retries_are_read(body: Any, retry: Retry | None) -> None:
+    assert Retry.read(body) == retry
+
+
 @pytest.mark.parametrize("event", ["PRODUCER", "PRODUCE", "PRODUCE_CHUNK"])
 def test_a_box_only_listens(event: str) -> None:
     hall = Hall()
@@ -414,6 +533,15 @@ FIELDS = [
     "broadcast",
     "msgId",
     "transferId",
+    "durable",
+    "ack",
+    "ack_timeout",
+    "retry",
+    "guaranteed",
+    "ttl",
+    "index",
+    "total",
+    "data",
     "__proto__",
 ]
 NAMES = [
@@ -452,12 +580,13 @@ EVENTS = st.sampled_from([*HANDLERS, "HELLO", "DEBUG", "connect"]) | JSON
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["stranger", "zoo", "tool", "ghost"]), EVENTS, PAYLOADS), max_size=30)
+    st.lists(st.tuples(st.sampled_from(["stranger", "zoo", "tool", "ghost"]), EVENTS, PAYLOADS), max_size=30),
+    st.booleans(),
 )
 def test_no_frame_raises_disturbs_others_or_lets_anybody_hear_more(
-    frames: list[tuple[str, Any, Any]],
+    frames: list[tuple[str, Any, Any]], keeps: bool
 ) -> None:
-    hall = Hall()
+    hall = Hall(store=MemoryStore() if keeps else None)
     hall.log_in("ear", "tok-devmac")
     hall.core.connected("stranger", now=0)
     hall.log_in("zoo", "tok-zoo")

@@ -21,6 +21,9 @@ MAX_FRAME = 1_000_000
 SMALL = 30_000
 """Characters of a packet that the number of packets alone keeps in bounds."""
 
+PING_SECONDS, PONG_SECONDS = 3, 6
+"""A client dials anew after their sum of silence; TCP by itself, whose pauses double, can take longer."""
+
 
 class TextPacket(socketio.packet.Packet):  # type: ignore[misc]
     """Packets of JSON text alone: attachments would be held without bound until the last one came."""
@@ -47,8 +50,8 @@ class Sockets:
         self.server = socketio.AsyncServer(
             async_mode="asgi",
             async_handlers=False,
-            ping_interval=5,
-            ping_timeout=10,
+            ping_interval=PING_SECONDS,
+            ping_timeout=PONG_SECONDS,
             max_http_buffer_size=MAX_FRAME,
             cors_allowed_origins="*",
             cors_credentials=False,

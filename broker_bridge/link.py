@@ -14,6 +14,7 @@ import structlog
 
 from broker_bridge import frames
 from broker_bridge.logs import quiet
+from broker_bridge.packets import TextPacket
 
 log = structlog.get_logger()
 
@@ -31,6 +32,16 @@ class Lost(Exception):
 
 class Refused(Lost):
     """The broker will not have this token; asking again at once helps nobody."""
+
+
+class Client(socketio.AsyncClient):  # type: ignore[misc]
+    """A client that lets pass what is no packet, instead of leaving a task that failed."""
+
+    async def _handle_eio_message(self, data: Any) -> None:
+        try:
+            await super()._handle_eio_message(data)
+        except (ValueError, TypeError, LookupError, RecursionError):
+            log.debug("nerve_packet_ignored")
 
 
 class Line:
@@ -136,10 +147,11 @@ class Link:
         """A line that is logged in. Its HTTP session goes with it: that closes what socket.io leaves open."""
         client_timeout = aiohttp.ClientTimeout(total=None, sock_connect=DIAL_SECONDS)
         async with aiohttp.ClientSession(timeout=client_timeout) as http:
-            client = socketio.AsyncClient(
+            client = Client(
                 reconnection=False,
                 handle_sigint=False,
                 http_session=http,
+                serializer=TextPacket,
                 logger=quiet(),
                 engineio_logger=quiet(),
             )
@@ -151,8 +163,10 @@ class Link:
                     welcome = await calls.welcome
             except TimeoutError as exc:
                 raise Lost("the broker does not answer") from exc
-            except (socketio.exceptions.SocketIOError, aiohttp.ClientError, OSError, ValueError) as exc:
+            except (socketio.exceptions.SocketIOError, aiohttp.ClientError, OSError) as exc:
                 raise Lost("the broker cannot be reached") from exc
+            except (ValueError, TypeError, LookupError) as exc:
+                raise Lost("the broker does not speak socket.io") from exc
             yield Line(client, calls.lost, welcome)
 
     def _note(self, exc: Lost) -> None:

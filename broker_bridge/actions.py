@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from broker_bridge.outbox import Parcel
+
 
 @dataclass(frozen=True, slots=True)
 class Emit:
@@ -38,4 +40,11 @@ class Answer:
     ack: Any = None
 
 
-Action = Emit | HangUp | Ask | Answer
+@dataclass(frozen=True, slots=True)
+class PassOn:
+    """Tell the other replicas of this nerve, if there are any; here it has been delivered."""
+
+    parcel: Parcel
+
+
+Action = Emit | HangUp | Ask | Answer | PassOn

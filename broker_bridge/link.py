@@ -15,6 +15,7 @@ import structlog
 from broker_bridge import frames
 from broker_bridge.logs import quiet
 from broker_bridge.packets import TextPacket
+from broker_bridge.racing import unless_lost
 
 log = structlog.get_logger()
 
@@ -126,20 +127,12 @@ class Link:
             except Exception:
                 log.exception("nerve_link_failed")
             failures = 0 if clock.time() - began > STEADY else failures + 1
-            await asyncio.sleep(_pause(longest, failures))
+            await asyncio.sleep(pause(longest, failures))
 
     async def _once(self) -> None:
         async with self._dialled() as line:
             self.trouble = None
-            work = asyncio.ensure_future(self._use(line))
-            try:
-                await asyncio.wait({work, line.lost}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                work.cancel()
-                await asyncio.gather(work, return_exceptions=True)
-            for ended in (line.lost, work):
-                if ended.done() and not ended.cancelled():
-                    ended.result()
+            await unless_lost(self._use(line), line.lost)
         raise Lost("the broker closed the connection")
 
     @asynccontextmanager
@@ -213,6 +206,7 @@ def _message(body: frames.Body | None) -> str:
     return str((body or {}).get("message", "the broker gave no reason"))[:200]
 
 
-def _pause(longest: float, failures: int) -> float:
+def pause(longest: float, failures: int) -> float:
+    """Seconds until the next attempt, with jitter; they grow with the failures in a row."""
     seconds = longest if longest == REFUSED_PAUSE else min(longest, FIRST_PAUSE * 2 ** min(failures, 8))
     return seconds * random.uniform(0.5, 1)  # noqa: S311 - spreads load, keeps no secret

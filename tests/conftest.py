@@ -15,6 +15,7 @@ import pytest
 
 from deploy.postgres import Postgres
 from deploy.schema import upgrade
+from tests.contract.redis_server import RedisServer, redis_server
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 """A test database need not survive a power cut."""
@@ -62,6 +63,13 @@ def empty_database_url(postgres: Postgres) -> Iterator[str]:
 def database_url(postgres: Postgres, database_template: str) -> Iterator[str]:
     """A fresh database with the migrated schema, as a libpq URL."""
     yield from _database(postgres, database_template)
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    """One Redis or Valkey for the whole run."""
+    with redis_server() as server:
+        yield server
 
 
 async def run_sql(dsn: str, *statements: str) -> None:

@@ -340,9 +340,9 @@ async def test_a_port_where_no_broker_is_yet_becomes_a_link_when_it_is(
 
 def test_links_that_were_lost_together_do_not_come_back_together() -> None:
     for failures in range(12):
-        pauses = [link._pause(link.LONGEST_PAUSE, failures) for _ in range(200)]
+        pauses = [link.pause(link.LONGEST_PAUSE, failures) for _ in range(200)]
         longest = min(link.LONGEST_PAUSE, link.FIRST_PAUSE * 2**failures)
         assert longest / 2 <= min(pauses) <= max(pauses) <= longest
         assert max(pauses) - min(pauses) > longest / 4
-    refused = [link._pause(link.REFUSED_PAUSE, failures) for failures in range(200)]
+    refused = [link.pause(link.REFUSED_PAUSE, failures) for failures in range(200)]
     assert 15 <= min(refused) <= max(refused) <= 30

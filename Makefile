@@ -44,7 +44,7 @@ test-net: $(VENV)/.installed-dev ## partitions, in network namespaces (ten minut
 faults: $(VENV)/.installed-dev ## the long kill suites
 	$(BIN)/python -m pytest -m faults
 
-bench: $(VENV)/.installed-dev ## the product beside pgbench, and wakes; ten minutes (wants wrk; WHAT=wakes: one alone)
+bench: $(VENV)/.installed-dev ## the product beside pgbench, wakes and nudges; twelve minutes (wants wrk; WHAT=wakes: one alone)
 	$(BIN)/python -m bench $(WHAT)
 
 check: $(VENV)/.installed-dev ## format, lint, types, layers, compose, docs

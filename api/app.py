@@ -72,6 +72,7 @@ def create_app(settings: Settings) -> ASGIApp:
     who = Identity(db, metrics, handles_per_box=settings.handles_per_box)
     broker = None if settings.nerve_url else _embedded(who)
     voice: Nerve = Replicas(broker, _channel(settings, db)) if broker else _elsewhere(settings)
+    metrics.watch_nerve(lambda: voice.dropped)
     announcements = Announcements(db, voice)
     system = SystemVoice(db, announcements)
     rooms_ = Rooms(

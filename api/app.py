@@ -36,6 +36,7 @@ from api.services.nerve_queues import NerveQueues
 from api.services.reading import Reading
 from api.services.record import Record
 from api.services.relations import Relations
+from api.services.replicas import NotifyChannel
 from api.services.retention import Retention
 from api.services.rooms import Rooms
 from api.services.saying import Sayings
@@ -45,7 +46,9 @@ from api.services.tokens import hash_of
 from api.services.webhooks import Webhooks
 from api.settings import Settings, read_secret
 from broker_bridge.broker import EmbeddedBroker
+from broker_bridge.channel import Channel
 from broker_bridge.nerve import Admission, Nerve
+from broker_bridge.replicas import Replicas
 from broker_bridge.tyo_mq import TyoMqNerve
 
 log = structlog.get_logger()
@@ -70,7 +73,8 @@ def create_app(settings: Settings) -> ASGIApp:
     who = Identity(db, metrics, handles_per_box=settings.handles_per_box)
     queues = NerveQueues(db)
     broker = None if settings.nerve_url else _embedded(who, queues)
-    voice: Nerve = broker or _elsewhere(settings)
+    voice: Nerve = Replicas(broker, _channel(settings, db)) if broker else _elsewhere(settings)
+    metrics.watch_nerve(lambda: voice.dropped)
     announcements = Announcements(db, voice)
     system = SystemVoice(db, announcements)
     rooms_ = Rooms(
@@ -125,7 +129,7 @@ def create_app(settings: Settings) -> ASGIApp:
 
 
 def _database(settings: Settings) -> Database:
-    share = settings.database_connections - 2  # two more listen
+    share = settings.database_connections - 3  # three more hear and send NOTIFYs
     cold = max(1, share * 2 // 5)
     return Database(settings.database_dsn(), hot=max(1, share - cold), cold=cold)
 
@@ -171,6 +175,15 @@ def _embedded(who: Identity, queues: NerveQueues) -> EmbeddedBroker:
     broker = EmbeddedBroker(admit=admit, store=queues)
     who.on_gone(hang_up)
     return broker
+
+
+def _channel(settings: Settings, db: Database) -> Channel:
+    redis = settings.redis()
+    if redis is None:
+        return NotifyChannel(db)
+    from broker_bridge.redis_channel import RedisChannel  # costs a fifth of a second, and few name one
+
+    return RedisChannel(redis)
 
 
 def _elsewhere(settings: Settings) -> TyoMqNerve:

@@ -25,6 +25,7 @@ Transaction = AsyncConnection
 CONNECT_SECONDS = 5.0
 ACQUIRE_SECONDS = 15.0
 STATEMENT_SECONDS = 20.0
+NOTIFY_SECONDS = 3.0
 """A PostgreSQL that hangs is as good as one that is away."""
 
 DOWN = (
@@ -61,7 +62,7 @@ class Database:
     Args:
         dsn: a libpq URL (`postgresql://…`).
         hot: how many connections `fetch()` may use.
-        cold: how many `transaction()` may use. One more listens.
+        cold: how many `transaction()` may use.
     """
 
     def __init__(self, dsn: str, *, hot: int = 4, cold: int = 3) -> None:
@@ -120,21 +121,30 @@ class Database:
                 connection.terminate()
                 raise
 
+    @contextlib.asynccontextmanager
+    async def joined(self, channel: str, heard: Callable[[str], None]) -> AsyncIterator[Notices]:
+        """Hear the NOTIFYs of a channel, and send some, on a connection of its own while the block lasts.
+
+        Raises:
+            RecordDown: PostgreSQL is away, or went away within the block.
+        """
+        try:
+            connection = await _connect(self.dsn)
+            try:
+                await connection.add_listener(channel, lambda *event: heard(event[3]))
+                yield Notices(connection, channel)
+            finally:
+                connection.terminate()
+        except DOWN as error:
+            raise RecordDown from error
+
     async def listen(self, channel: str, heard: Callable[[str], None], ready: Callable[[], None]) -> None:
         """Hear NOTIFYs until cancelled; reconnects for ever, and calls `ready` on each connection."""
         while True:
-            with contextlib.suppress(*DOWN):
-                connection = await asyncpg.connect(self.dsn, timeout=CONNECT_SECONDS)
-                try:
-                    gone = asyncio.get_running_loop().create_future()
-                    connection.add_termination_listener(
-                        lambda _, gone=gone: gone.done() or gone.set_result(None)
-                    )
-                    await connection.add_listener(channel, lambda *event: heard(event[3]))
+            with contextlib.suppress(RecordDown):
+                async with self.joined(channel, heard) as notices:
                     ready()
-                    await gone
-                finally:
-                    connection.terminate()
+                    await notices.lost
             await asyncio.sleep(0.5)
 
     async def ping(self) -> None:
@@ -149,6 +159,35 @@ class Database:
         """Close every connection."""
         await self._hot.close()
         await self._engine.dispose()
+
+
+class Notices:
+    """A place at a channel of NOTIFYs; see `Database.joined`.
+
+    Attributes:
+        lost: done when the connection is gone.
+    """
+
+    def __init__(self, connection: asyncpg.Connection, channel: str) -> None:
+        self._connection, self._channel = connection, channel
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        connection.add_termination_listener(self._ended)
+
+    async def say(self, text: str) -> None:
+        """NOTIFY whoever listens, this connection too, of less than 8,000 bytes. One at a time.
+
+        Raises:
+            RecordDown: PostgreSQL is away, or hangs; whether it was heard is not known.
+        """
+        try:
+            statement = "SELECT pg_notify($1, $2)"
+            await self._connection.execute(statement, self._channel, text, timeout=NOTIFY_SECONDS)
+        except DOWN as error:
+            raise RecordDown from error
+
+    def _ended(self, _: object) -> None:
+        if not self.lost.done():
+            self.lost.set_result(None)
 
 
 def constraint(error: IntegrityError) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_bridge.connection import Frame
+from broker_bridge.outbox import Parcel
 from broker_bridge.queues import Queue
 from broker_bridge.said import Said
 
@@ -40,6 +41,13 @@ class Answer:
 
     frame: Any
     ack: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class PassOn:
+    """Tell the other replicas of this nerve, if there are any; here it has been delivered."""
+
+    parcel: Parcel
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +125,4 @@ class Forget:
 Question = Open | Find | Keep | Acknowledge
 """Asks the store. The frame behind it is answered when the store has answered."""
 
-Action = Emit | HangUp | Ask | Answer | Question | Attach | Detach | Forget
+Action = Emit | HangUp | Ask | Answer | Question | Attach | Detach | Forget | PassOn

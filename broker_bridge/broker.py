@@ -23,13 +23,14 @@ from broker_bridge.actions import (
     HangUp,
     Keep,
     Open,
+    PassOn,
     Question,
 )
 from broker_bridge.guard import ASGI, guarded, mounted
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission, Admit
 from broker_bridge.nudge import Nudge
-from broker_bridge.outbox import Outbox
+from broker_bridge.outbox import Outbox, Parcel
 from broker_bridge.protocol import Protocol
 from broker_bridge.pumps import Pumps
 from broker_bridge.queues import Kept, Store, Unkept
@@ -62,6 +63,7 @@ class EmbeddedBroker:
         self._outbox = Outbox()
         self._loops: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._on_produced: Callable[[Parcel], None] = lambda _: None
         self._revocations = 0
         self._running = False
         server = self._sockets.server
@@ -92,6 +94,18 @@ class EmbeddedBroker:
     def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> None:
         """See `Nerve.nudge`."""
         self._outbox.put(nudge, realm=realm, names=names)
+
+    def on_produced(self, callback: Callable[[Parcel], None]) -> None:
+        """Call back with each nudge that a record produced over a connection, once it is delivered here."""
+        self._on_produced = callback
+
+    def remind(self) -> None:
+        """Nudge everybody who listens here once, for nudges may have been lost."""
+        names: dict[str, set[str]] = {}
+        for admission in self._protocol.admissions.values():
+            names.setdefault(admission.realm, set()).add(admission.name)
+        for realm, told in names.items():
+            self.nudge(Nudge.now(conv="@everyone", sender="system"), realm=realm, names=told)
 
     def hang_up(self, which: Callable[[Admission], bool]) -> int:
         """Close every connection whose admission is among `which`, at once; returns how many.
@@ -186,6 +200,8 @@ class EmbeddedBroker:
                     self._forget(connection)
                 case Ask(connection, token):
                     self._spawn(self._ask(connection, token))
+                case PassOn(parcel):
+                    self._on_produced(parcel)
                 case Answer(frame, ack):
                     if not frame.done():
                         frame.set_result(ack)
@@ -245,8 +261,12 @@ class EmbeddedBroker:
             case Forget(realm, queue):
                 self._spawn(self._store.forget(realm, queue))
 
-    async def _deliver(self, connection: str, queue: int, messages: Sequence[Kept]) -> None:
-        await self._perform(self._protocol.deliver(connection, queue, messages))
+    async def _deliver(self, connection: str, queue: int, messages: Sequence[Kept]) -> bool:
+        """Send messages of a queue; whether the connection was there for all of them."""
+        emits = self._protocol.deliver(connection, queue, messages)
+        await self._perform(emits)
+        still = self._sockets.is_open(connection) and self._protocol.knows(connection)
+        return still and len(emits) == len(messages)
 
     def _forget(self, id: str, *, cut: bool = False) -> None:
         """From now on this connection hears nothing and can do nothing; its socket follows."""

@@ -49,6 +49,10 @@ class Nerve(Protocol):
     def state(self) -> Literal["ok", "degraded"]:
         """`degraded` while nudges cannot leave."""
 
+    @property
+    def dropped(self) -> int:
+        """How many nudges were dropped because too many rooms waited at once."""
+
     async def start(self) -> None:
         """Begin to carry. Returns without waiting for a broker to be reachable."""
 

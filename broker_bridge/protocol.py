@@ -58,6 +58,10 @@ class Protocol:
         """The connections that are logged in."""
         return {c.id: c.admission for c in self._registry.all_admitted() if c.admission}
 
+    def knows(self, id: str) -> bool:
+        """Whether the connection stands, as far as was said."""
+        return self._registry.get(id) is not None
+
     def connected(self, id: str, *, now: float) -> None:
         """A connection stands; until it is logged in it can do nothing else."""
         self._registry.open(id, now=now)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker_bridge import frames, presence, routing
-from broker_bridge.actions import Action, Emit, Find
+from broker_bridge.actions import Action, Emit, Find, PassOn
 from broker_bridge.connection import Connection, Frame, Producer
 from broker_bridge.durable import NOT_OFFERED
 from broker_bridge.nerve import ANY_REALM, Admission
 from broker_bridge.nudge import EVENT, PRODUCER, Nudge
+from broker_bridge.outbox import Parcel
 from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous
 from broker_bridge.registry import Registry
 from broker_bridge.said import Said
@@ -74,13 +75,15 @@ def is_record(admission: Admission | None) -> bool:
     return admission is not None and admission.name == PRODUCER and admission.role in ("producer", "both")
 
 
-def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) -> Iterator[Emit]:
+def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) -> Iterator[Action]:
     nudge = Nudge.from_wire(body.get("message"))
     realm = body.get("realm") if connection.realm == ANY_REALM else connection.realm
     if nudge is None or not isinstance(realm, str):
         yield error(connection, -2, "A nudge is exactly conv, from and at, with the names to tell in to")
     else:
-        yield from nudge_deliveries(registry, nudge, realm, frozenset(frames.names(body.get("to"))))
+        names = frozenset(frames.names(body.get("to")))
+        yield from nudge_deliveries(registry, nudge, realm, names)
+        yield PassOn(Parcel(realm, names, nudge))
 
 
 def _broadcast(registry: Registry, connection: Connection, said: Said, body: frames.Body) -> Iterator[Action]:

@@ -18,7 +18,7 @@ IDLE_SECONDS = 30.0
 """How often a queue is looked at of which nothing was heard: another replica may have put something in."""
 AWAY_SECONDS = 1.0
 
-Deliver = Callable[[str, int, Sequence[Kept]], Awaitable[None]]
+Deliver = Callable[[str, int, Sequence[Kept]], Awaitable[bool]]
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Pumps:
     """Each queue goes over one connection, the one that was attached last."""
 
     def __init__(self, store: Store, deliver: Deliver) -> None:
-        """`deliver` sends messages of a queue over a connection."""
+        """`deliver` sends messages of a queue over a connection; whether it was there for all of them."""
         self._store, self._deliver = store, deliver
         self._pumps: dict[int, _Pump] = {}
 
@@ -93,8 +93,8 @@ class Pumps:
         batch = await self._store.take(target.realm, target.queue, connection=target.connection)
         pump.more = batch.more
         if batch.messages:
-            await self._deliver(target.connection, target.queue, batch.messages)
-            if not target.acknowledged:
+            sent = await self._deliver(target.connection, target.queue, batch.messages)
+            if sent and not target.acknowledged:
                 await self._store.drop(target.realm, target.queue, [each.id for each in batch.messages])
                 return 0 if batch.more else IDLE_SECONDS
         return IDLE_SECONDS if batch.seconds is None else max(0.0, min(batch.seconds, IDLE_SECONDS))

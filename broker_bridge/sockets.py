@@ -8,9 +8,10 @@ from typing import Any
 import engineio
 import socketio
 
-from broker_bridge import chunks, frames
+from broker_bridge import chunks
 from broker_bridge.limits import Limits
 from broker_bridge.logs import quiet
+from broker_bridge.packets import TextPacket
 
 Encoded = Any
 """An engine.io packet, which the library leaves untyped."""
@@ -21,22 +22,8 @@ MAX_FRAME = 1_000_000
 SMALL = 30_000
 """Characters of a packet that the number of packets alone keeps in bounds."""
 
-
-class TextPacket(socketio.packet.Packet):  # type: ignore[misc]
-    """Packets of JSON text alone: attachments would be held without bound until the last one came."""
-
-    json = frames
-    uses_binary_events = False
-
-    def decode(self, encoded_packet: str) -> int:
-        """Read a packet.
-
-        Raises:
-            ValueError: it is none, or has attachments; the caller drops it.
-        """
-        if super().decode(encoded_packet) or self.packet_type > socketio.packet.CONNECT_ERROR:
-            raise ValueError("binary packets are not carried")
-        return 0
+PING_SECONDS, PONG_SECONDS = 3, 6
+"""A client dials anew after their sum of silence; TCP by itself, whose pauses double, can take longer."""
 
 
 class Sockets:
@@ -47,8 +34,8 @@ class Sockets:
         self.server = socketio.AsyncServer(
             async_mode="asgi",
             async_handlers=False,
-            ping_interval=5,
-            ping_timeout=10,
+            ping_interval=PING_SECONDS,
+            ping_timeout=PONG_SECONDS,
             max_http_buffer_size=MAX_FRAME,
             cors_allowed_origins="*",
             cors_credentials=False,

@@ -34,6 +34,8 @@ ADMISSIONS = {
     "tok-record-main": Admission("main", "agent-comms", "producer", "t9"),
 }
 WAIT = 20.0
+RECOVERY = 5.0
+"""Seconds after which a link has to be back."""
 
 
 async def admit(token: str) -> Admission | None:
@@ -74,6 +76,7 @@ async def serving(app: Any, *, port: int | None = None) -> AsyncIterator[str]:
         host="127.0.0.1",
         port=port,
         ws="wsproto",
+        ws_max_size=1024 * 1024,
         lifespan="off",
         log_config=None,
         timeout_graceful_shutdown=1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -17,13 +18,18 @@ import structlog
 from broker_bridge import admission
 from broker_bridge.admission import AskTheRecord
 from tests.contract.nerves import ear, free_port, listening, served, until
+from tests.contract.redis_server import RedisServer
 from tests.http.running import running, settings_for
 
 
 @contextmanager
-def broker_alone(record: str, port: int, token_file: Path) -> Iterator[subprocess.Popen[bytes]]:
+def broker_alone(
+    record: str, port: int, token_file: Path, **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "readyroom", "broker", "--record", record, "--port", str(port)]
-    process = subprocess.Popen([*command, "--nerve-token-file", str(token_file)])
+    process = subprocess.Popen(
+        [*command, "--nerve-token-file", str(token_file)], env={**os.environ, **environment}
+    )
     try:
         yield process
     finally:
@@ -65,6 +71,35 @@ async def test_it_carries_what_is_said_at_the_record_and_stops_politely(
                 assert overheard == []
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=20) == 0
+
+
+async def test_several_with_one_redis_are_one_nerve(
+    database_url: str, tmp_path: Path, redis: RedisServer
+) -> None:
+    ports, token_file = [free_port(), free_port()], tmp_path / "nerve.token"
+    token_file.write_text("the-records-own\n")
+    near, far = (f"http://127.0.0.1:{port}" for port in ports)
+    settings = settings_for(database_url, tmp_path, nerve_url=near, nerve_token_file=token_file)
+    environment = {"READYROOM_REDIS_URL": redis.new_url()}
+    async with AsyncExitStack() as stack:
+        record = await stack.enter_async_context(running(settings))
+        for port in ports:
+            stack.enter_context(broker_alone(record.url, port, token_file, **environment))
+        boxes = [await record.box(name) for name in ("work3", "devmac", "zoo")]
+        sessions = [await record.session(box) for box in boxes]
+        for session in sessions[:2]:
+            await session.post("/v1/rooms", {"name": "api"})
+        _, heard, states = await stack.enter_async_context(listening(far, str(boxes[1].token)))
+        _, overheard, others = await stack.enter_async_context(listening(far, str(boxes[2].token)))
+        await until(lambda: states == others == [True], "the listeners")
+        number = 0
+        while not heard:  # until the record, too, has found its broker, and the brokers each other
+            number += 1
+            assert number < 200, "nothing is heard"
+            assert (await sessions[0].post("/v1/rooms/api/messages", {"body": "hello"})).status == 201
+            await asyncio.sleep(0.1)
+        assert {(one.conv, one.sender) for one in heard} == {("api", sessions[0].agent)}
+        assert overheard == []
 
 
 async def test_a_revoked_token_is_hung_up_on_soon_and_a_record_that_is_away_parts_nobody(

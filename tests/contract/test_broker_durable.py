@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from broker_bridge import pumps
+from broker_bridge.actions import Attach
 from broker_bridge.memory_store import MemoryStore
 from broker_bridge.nudge import Nudge
-from broker_bridge.queues import Unkept
+from broker_bridge.queues import Kept, Queue, Unkept
+from broker_bridge.subscriptions import Subscription
 from tests.contract.nerves import Ear, ear, free_port, served, until
-from tests.contract.test_broker_stock_clients import connected, queue
+from tests.contract.stock import connected, queue
 
 JOB: dict[str, Any] = {"producer": "build", "event": "job"}
 ACK: dict[str, Any] = {**JOB, "durable": True, "ack": True, "ack_timeout": "20s"}
@@ -233,6 +235,28 @@ async def test_what_one_replica_keeps_another_one_delivers(monkeypatch: pytest.M
         await it.barrier()
         await produce(tool, "a")
         await until(lambda: heard(it) == ["a"])
+
+
+async def test_what_found_its_connection_gone_is_not_done_with() -> None:
+    store = MemoryStore()
+    subscription = Subscription("build", "job", "c", False)
+    queue = await store.open(Queue("main", "tool", "c", subscription, True, None), connection="gone")
+    assert queue is not None
+    await store.keep("main", [queue], {"message": "a"}, seconds=9)
+    tried: list[tuple[str, int]] = []
+
+    async def deliver(connection: str, _: int, messages: Sequence[Kept]) -> bool:
+        tried.extend((connection, each.attempt) for each in messages)
+        return connection != "gone"
+
+    pumping = pumps.Pumps(store, deliver)
+    pumping.attach(Attach("gone", "main", queue, acknowledged=False))
+    await until(lambda: tried)
+    await store.open(store._queues[queue], connection="there")
+    pumping.attach(Attach("there", "main", queue, acknowledged=False))
+    await until(lambda: not store._messages)
+    await pumping.close()
+    assert tried == [("gone", 1), ("there", 2)]
 
 
 @contextmanager

@@ -97,12 +97,9 @@ class Replicas:
                     await unless_lost(self._talk(seat), seat.lost)
                     if not self._closing:
                         raise ChannelLost("the channel was closed")
-            except ChannelLost as exc:
+            except Exception as exc:
                 failures = 1 if self.up else failures + 1
-                self._lost(str(exc))
-            except Exception:
-                log.exception("nerve_replicas_failed")
-                self._lost("a fault of ours")
+                self._lost(exc)
             await self._pause(failures)
 
     async def _pause(self, failures: int) -> None:
@@ -175,7 +172,10 @@ class Replicas:
         if silent:
             self._broker.remind()
 
-    def _lost(self, why: str) -> None:
+    def _lost(self, exc: Exception) -> None:
+        if not isinstance(exc, ChannelLost):
+            log.exception("nerve_replicas_failed")
+        why = str(exc) if isinstance(exc, ChannelLost) else "a fault of ours"
         self.up = False
         self._peers.clear()
         if self.trouble != why:

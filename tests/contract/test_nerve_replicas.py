@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import pytest
 from structlog.testing import capture_logs
 
 from broker_bridge import replicas
+from broker_bridge.channel import Seat
 from broker_bridge.nudge import Nudge
 from broker_bridge.redis_channel import RedisChannel
 from broker_bridge.replicas import Replicas
@@ -202,6 +203,22 @@ async def test_a_channel_whose_texts_do_not_come_back_is_left(
         deaf.setattr(near, "_came_back", lambda: None)
         await until(lambda: near.trouble == "what is said there does not come back", "the trouble")
     await until(lambda: near.state == "ok", "the channel again")
+
+
+async def test_a_fault_of_ours_is_no_flood_of_attempts(stack: AsyncExitStack) -> None:
+    attempts: list[float] = []
+
+    class Broken:
+        def joined(self, _: object) -> AbstractAsyncContextManager[Seat]:
+            attempts.append(time.monotonic())
+            raise LookupError("what somebody said")
+
+    with capture_logs() as logs:
+        nerve, _ = await stack.enter_async_context(replica(Broken()))
+        await until(lambda: len(attempts) == 4, "attempts")
+    assert attempts[-1] - attempts[0] > 1.3
+    assert (nerve.state, nerve.trouble) == ("degraded", "a fault of ours")
+    assert [line["event"] for line in logs].count("nerve_replicas_lost") == 1
 
 
 async def dearest_nudge(nerve: Replicas) -> float:

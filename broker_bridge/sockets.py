@@ -26,12 +26,29 @@ PING_SECONDS, PONG_SECONDS = 3, 6
 """A client dials anew after their sum of silence; TCP by itself, whose pauses double, can take longer."""
 
 
+class Engine(engineio.AsyncServer):  # type: ignore[misc]
+    """Hangs up on a client whose request made no sense without waiting until it has fetched the rest."""
+
+    async def disconnect(self, sid: str) -> None:
+        """Close one connection; an unknown one is fine."""
+        link = self.sockets.pop(sid, None)
+        if link is not None:
+            await link.close(wait=False, reason=self.reason.SERVER_DISCONNECT)
+
+
+class Server(socketio.AsyncServer):  # type: ignore[misc]
+    """The library's server over our engine."""
+
+    def _engineio_server_class(self) -> type[Engine]:
+        return Engine
+
+
 class Sockets:
     """Sends to connections by their socket.io id, without ever waiting for a slow reader."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self.server = socketio.AsyncServer(
+        self.server = Server(
             async_mode="asgi",
             async_handlers=False,
             ping_interval=PING_SECONDS,

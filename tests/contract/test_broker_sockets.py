@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import json
 import socket
 import time
 from typing import Any
@@ -243,6 +244,24 @@ async def test_frames_that_keep_no_rule_disturb_nobody() -> None:
         await until(lambda: it.nudges)
         await until(lambda: broker.connections == 1, "the others to be gone")
         await it.barrier()
+
+
+@pytest.mark.parametrize("nonsense", ["2", "2probe", "3\x1e6", "0{}", "5\x1e7", "2" + "\x1e3" * 20])
+async def test_a_poll_that_makes_no_sense_is_answered_and_over(nonsense: str) -> None:
+    async with served() as (broker, url), aiohttp.ClientSession() as http:
+        address = f"{url}/socket.io/?EIO=4&transport=polling"
+        async with http.get(address) as opened:
+            sid = json.loads((await opened.text())[1:])["sid"]
+        for body in ("40", '42["AUTHENTICATION",{"token":"tok-zoo"}]'):
+            async with http.post(f"{address}&sid={sid}", data=body) as reply:
+                assert reply.status == 200
+        await until(lambda: broker.connections == 1)
+        async with asyncio.timeout(20), http.post(f"{address}&sid={sid}", data=nonsense) as reply:
+            assert reply.status in (200, 400, 500)
+        async with asyncio.timeout(20), http.post(f"{address}&sid={sid}", data="1") as reply:
+            assert reply.status in (200, 400)
+        await until(lambda: broker.connections == 0, "the connection to be over")
+        await until(lambda: not broker._sockets.server.eio.sockets, "nothing to be left")
 
 
 async def test_a_client_cannot_make_the_nerve_forget_it() -> None:

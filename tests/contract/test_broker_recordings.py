@@ -47,7 +47,7 @@ ONE_AFTER_ANOTHER: dict[str, dict[str, str]] = {
 }
 """Recordings of one run, with the connections in them that were there before."""
 
-AUTH_OFF = {"18-crash-ack-without-durable", "19-large-message-chunked-to-consumer"}
+AUTH_OFF = {"18-crash-ack-without-durable", "19-large-message-chunked-to-consumer", "21-rate-limited"}
 """Recorded from a broker that asked nobody for a token."""
 
 DIFFERENT: dict[str, dict[str, set[str]]] = {
@@ -143,6 +143,38 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
             "more C1 ERROR",
         },
     },
+    "13-same-name-producers-subscribing": {
+        "connections of one holder share a producer's name, and no ERROR says so (which shifts a notice)": {
+            "12 C1 ERROR",
+            "14 C1 CONNECT-U3WreVt1Qa645D01AABc",
+        },
+        "what a connection subscribes to is its own, whoever had the name before: both hear (all shifts)": {
+            "16 C2 SUBSCRIBE-TO-49JpHmjf54LY9Rm0AABd",
+            "18 C1 CONSUME-other-comms-msg",
+            "20 C2 other-comms-TM-ALL-CONSUME",
+            "21 C1 other-comms-TM-ALL-CONSUME",
+            "22 C2 CONSUME-msg",
+            "23 C1 CONSUME-msg",
+            "24 C2 CONSUME-other-comms-msg",
+            "25 C2 CONSUME-tyo-mq-all-msg",
+            "26 C2 CONSUME-other-comms-TM-ALL",
+            "27 C1 CONSUME-other-comms-msg",
+            "28 C1 CONSUME-tyo-mq-all-msg",
+            "29 C1 CONSUME-other-comms-TM-ALL",
+            "30 C2 DISCONNECT-49JpHmjf54LY9Rm0AABd",
+            "33 C2 SUBSCRIBE-TO-49JpHmjf54LY9Rm0AABd",
+            "35 C2 CONSUME-other-comms-msg",
+            "37 C2 other-comms-TM-ALL-CONSUME",
+            "38 C2 CONSUME-msg",
+            "39 C2 CONSUME-other-comms-msg",
+            "40 C2 CONSUME-tyo-mq-all-msg",
+            "41 C2 CONSUME-other-comms-TM-ALL",
+            "more C1 CONSUME-other-comms-TM-ALL",
+            "more C2 CONSUME-other-comms-TM-ALL",
+            "more C2 CONSUME-other-comms-msg",
+            "more C2 CONSUME-tyo-mq-all-msg",
+        },
+    },
     "14-anonymous-and-bad-registration": {
         "nobody who is not logged in may do anything, and is told so": {
             "20 C4 ERROR",
@@ -190,6 +222,31 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
         "the newcomer takes the name over (that the first one left is not in the recording)": {
             "more C1 DISCONNECT",
             "more C1 ERROR",
+        },
+    },
+    "21-rate-limited": {
+        "the limits are ours, and nothing in this recording goes beyond them": {
+            "32 C2 RATE_LIMITED",
+            "45 C1 RATE_LIMITED",
+            "52 C5 RATE_LIMITED",
+            "53 C5 DISCONNECT",
+            "54 C2 DISCONNECT-vYyVgydwa5420K_HAAAB",
+            "more C1 CONSUME-other-comms-msg",
+            "more C2 DISCONNECT-vYyVgydwa5420K_HAAAB",
+            "more C2 SUBSCRIBE-TO-vYyVgydwa5420K_HAAAB",
+        },
+    },
+    "23-names-are-not-owned": {
+        "what a connection subscribes to comes to it alone, whatever consumer it names": {
+            "15 C1 CONSUME-other-comms-msg",
+            "23 C2 CONSUME-other-comms-msg",
+            "more C2 CONSUME-other-comms-msg",
+        },
+        "a producer's notices are named after its own connection, never after an earlier one": {
+            "17 C3 SUBSCRIBE-TO-OazCkmz7n7H55M9KAAAA",
+            "18 C3 DISCONNECT-OazCkmz7n7H55M9KAAAA",
+            "22 C3 SUBSCRIBE-TO-OazCkmz7n7H55M9KAAAA",
+            "24 C3 DISCONNECT-OazCkmz7n7H55M9KAAAA",
         },
     },
 }

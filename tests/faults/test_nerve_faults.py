@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import pytest
 import socketio
+import structlog
 import websocket
 
 from broker_bridge import link
@@ -41,6 +42,8 @@ WARM_UP = 20
 CHAINED_SECONDS = 20.0
 """For so long nothing answers that every pause between attempts has reached its longest."""
 GROWTH_MIB = 8.0
+SLOW_SECONDS = 0.2
+"""Each way; to the other side of the earth and back takes less."""
 
 
 async def test_a_nerve_that_is_killed_or_hangs_costs_time_alone(
@@ -136,6 +139,18 @@ async def test_a_link_that_flaps_a_hundred_times_leaves_nothing_and_misses_nothi
         assert max(grown) < GROWTH_MIB
 
 
+async def test_a_line_around_the_world_is_heard_again_as_soon(
+    database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    async with Wire(port) as wire, world(database_url, tmp_path, port=port, by=wire.url) as around:
+        recoveries, wire.delay = Recoveries(around), SLOW_SECONDS
+        for _ in range(ROUNDS):
+            wire.cut()
+            await recoveries.measure("slow line cut", await around.say(), since=time.time())
+        recoveries.show(capsys)
+
+
 async def test_links_that_flap_leave_the_nerve_and_its_listeners_as_they_were(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,8 +209,11 @@ async def test_a_reader_that_stands_still_is_held_for_within_bounds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rooms, readers = 10_000, 5
-    async with served() as (broker, url), listening(url) as (_, heard, states):
+    async with contextlib.AsyncExitStack() as stack:
+        broker, url = await stack.enter_async_context(served())
+        _, heard, states = await stack.enter_async_context(listening(url))
         await until(lambda: states == [True], "the listener")
+        logs = stack.enter_context(structlog.testing.capture_logs())
         async with _standing_still(url, "tok-zoo", readers=readers):
             await until(lambda: broker.connections == readers + 1, "the readers")
             before = heaviest = _own_weight()
@@ -209,6 +227,7 @@ async def test_a_reader_that_stands_still_is_held_for_within_bounds(
                 heaviest = max(heaviest, _own_weight())
         row = (readers, f"{before:.1f}", f"{heaviest:.1f}", len(heard))
         show(capsys, ("readers that stand still", "MiB before", "MiB at most", "nudges for others"), [row])
+        assert [line["event"] for line in logs].count("nerve_reader_dropped") == readers
         assert states == [True]
         assert heaviest - before < 2 * GROWTH_MIB
 

@@ -53,7 +53,6 @@ class Road:
 def road() -> Iterator[Road]:
     """Make it, open. Skips, loudly, where the kernel cannot."""
     _need_kernel()
-    need("ip")
     with ExitStack() as undo:
         far = _place(undo, ())
         around = () if AS_ROOT else far[:-1]

@@ -9,6 +9,7 @@ from typing import Literal
 Kind = Literal["session", "box", "person"]
 State = Literal["starting", "idle", "busy", "waiting", "suspended", "offline", "unknown"]
 Outcome = Literal["held", "sent", "started", "read"]
+NerveRole = Literal["consumer", "producer", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,37 @@ class Realm:
     created_at: dt.datetime
     expires_at: dt.datetime | None
     keep_days: int | None
+    anonymous_listeners: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NerveClient:
+    """A program that is no agent, and what it may do on the nerve."""
+
+    name: str
+    realm: str
+    role: NerveRole
+    created_at: dt.datetime
+    tokens: tuple[ValidToken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Somebody who may be on the nerve; see `broker_bridge.nerve.Admission`, whose fields these are."""
+
+    realm: str
+    name: str
+    role: NerveRole
+    token_id: str
+    kind: Literal["holder", "client", "anonymous"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a browser logs in to the nerve with, once, within `expires_in` seconds."""
+
+    ticket: str
+    expires_in: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class Settings(BaseSettings):
     port: int = Field(default=7666, ge=0, le=65535)
     public_url: str | None = None
     nerve_url: str | None = None
+    nerve_public_url: str | None = None
     nerve_token_file: Path | None = None
     redis_url: SecretStr | None = None
     redis_url_file: Path | None = None

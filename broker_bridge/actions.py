@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_bridge.connection import Frame
+from broker_bridge.nerve import Credential
 from broker_bridge.outbox import Parcel
 from broker_bridge.queues import Queue
 from broker_bridge.said import Said
@@ -29,10 +30,15 @@ class HangUp:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Look a token up, then come back with `admitted`."""
+    """Find out whom a credential admits, then come back with `admitted`."""
 
     connection: str
-    token: str
+    credential: Credential
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Find out who may stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +131,4 @@ class Forget:
 Question = Open | Find | Keep | Acknowledge
 """Asks the store. The frame behind it is answered when the store has answered."""
 
-Action = Emit | HangUp | Ask | Answer | Question | Attach | Detach | Forget | PassOn
+Action = Emit | HangUp | Ask | LookAgain | Answer | Question | Attach | Detach | Forget | PassOn

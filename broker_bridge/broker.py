@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, Literal
@@ -22,13 +23,14 @@ from broker_bridge.actions import (
     Forget,
     HangUp,
     Keep,
+    LookAgain,
     Open,
     PassOn,
     Question,
 )
 from broker_bridge.guard import ASGI, guarded, mounted
 from broker_bridge.limits import Limits
-from broker_bridge.nerve import Admission, Admit
+from broker_bridge.nerve import Admission, Credential, Doorkeeper
 from broker_bridge.nudge import Nudge
 from broker_bridge.outbox import Outbox, Parcel
 from broker_bridge.protocol import Protocol
@@ -48,13 +50,20 @@ class EmbeddedBroker:
     """A nerve and its own broker. Use it from the event loop that it was started on."""
 
     def __init__(
-        self, *, admit: Admit, limits: Limits | None = None, tick: float = 0.008, store: Store | None = None
+        self,
+        *,
+        door: Doorkeeper,
+        limits: Limits | None = None,
+        tick: float = 0.008,
+        recheck_seconds: float | None = None,
+        store: Store | None = None,
     ) -> None:
-        """`admit` looks tokens up; nudges of one room leave at most once in `tick` seconds.
+        """Nudges of one room leave at most once in `tick` seconds.
 
+        Every `recheck_seconds` the door is asked who may stay; None: only after `look_again`.
         Without a `store` nothing of other programs is durable; nudges never are.
         """
-        self._admit, self._tick = admit, tick
+        self._door, self._tick, self._recheck_seconds = door, tick, recheck_seconds
         self._limits = limits or Limits()
         self._protocol = Protocol(self._limits, keeps=store is not None)
         self._store = store
@@ -64,6 +73,7 @@ class EmbeddedBroker:
         self._loops: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._on_produced: Callable[[Parcel], None] = lambda _: None
+        self._look_again = asyncio.Event()
         self._revocations = 0
         self._running = False
         server = self._sockets.server
@@ -110,7 +120,7 @@ class EmbeddedBroker:
     def hang_up(self, which: Callable[[Admission], bool]) -> int:
         """Close every connection whose admission is among `which`, at once; returns how many.
 
-        A login that is being looked up at this moment is looked up once more.
+        A login that is being looked up at this moment is checked once more.
         """
         self._revocations += 1
         ids = [id for id, admission in self._protocol.admissions.items() if which(admission)]
@@ -118,12 +128,16 @@ class EmbeddedBroker:
             self._forget(id)
         return len(ids)
 
+    def look_again(self) -> None:
+        """Soon, ask the door who may stay, and hang up on the others."""
+        self._look_again.set()
+
     async def start(self) -> None:
         """Begin to carry nudges and to hang up on strangers."""
         if self._running:
             return
         self._running = True
-        self._loops = [asyncio.create_task(self._carry()), asyncio.create_task(self._sweep())]
+        self._loops = [asyncio.create_task(loop()) for loop in (self._carry, self._sweep, self._recheck)]
 
     async def close(self) -> None:
         """Hang up on everybody and stop."""
@@ -159,6 +173,20 @@ class EmbeddedBroker:
             work = self._sockets.sweep(admitted, now=time.monotonic(), grace=self._limits.grace)
             await self._kept(work)
             await self._kept(self._perform(self._protocol.tidy(now=time.monotonic())))
+
+    async def _recheck(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._recheck_seconds):
+                    await self._look_again.wait()
+            self._look_again.clear()
+            held = {admission.token_id for admission in self._protocol.admissions.values()}
+            try:
+                over = held.difference(await self._door.valid(held))
+            except Exception as exc:
+                log.warning("nerve_recheck_failed", error=type(exc).__name__)
+                continue  # who was admitted stays while the door does not answer
+            self.hang_up(lambda admission: admission.token_id in over)  # noqa: B023
 
     async def _kept(self, work: Awaitable[None]) -> None:
         """Do one piece of work; what goes wrong in it ends nothing else."""
@@ -198,8 +226,10 @@ class EmbeddedBroker:
                         self._forget(to, cut=True)
                 case HangUp(connection):
                     self._forget(connection)
-                case Ask(connection, token):
-                    self._spawn(self._ask(connection, token))
+                case Ask(connection, credential):
+                    self._spawn(self._ask(connection, credential))
+                case LookAgain():
+                    self.look_again()
                 case PassOn(parcel):
                     self._on_produced(parcel)
                 case Answer(frame, ack):
@@ -210,18 +240,25 @@ class EmbeddedBroker:
                 case Attach() | Detach() | Forget():
                     self._move(action)
 
-    async def _ask(self, connection: str, token: str) -> None:
+    async def _ask(self, connection: str, credential: Credential) -> None:
         try:
             async with asyncio.timeout(ADMISSION_SECONDS):
-                revocations = -1
-                while revocations != self._revocations:
-                    revocations = self._revocations
-                    admission = await self._admit(token)
+                admission = await self._admitted(credential)
         except Exception as exc:
             log.warning("nerve_admission_failed", error=type(exc).__name__)
             await self._perform(self._protocol.unanswered(connection))
         else:
             await self._perform(self._protocol.admitted(connection, admission))
+
+    async def _admitted(self, credential: Credential) -> Admission | None:
+        """Whom the door admits, and still does after whatever was revoked while it was asked."""
+        revocations = self._revocations
+        admission = await self._door.admit(credential)
+        while admission is not None and revocations != self._revocations:
+            revocations = self._revocations
+            if admission.token_id not in await self._door.valid({admission.token_id}):
+                return None
+        return admission
 
     async def _put(self, asked: Question) -> None:
         """Ask the store, and go on with what it says."""

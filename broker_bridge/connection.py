@@ -8,7 +8,7 @@ from typing import Any
 
 from broker_bridge.chunks import Transfers
 from broker_bridge.limits import Bucket
-from broker_bridge.nerve import Admission
+from broker_bridge.nerve import Admission, Credential
 from broker_bridge.subscriptions import ANY_PRODUCER, Subscription
 
 
@@ -39,23 +39,23 @@ class Connection:
         bucket: its allowance of frames.
         transfers: what has come of messages in pieces.
         admission: None until a login succeeded.
-        asking: a login is being looked up, and `held` waits for the answer.
+        asking: what a login is being looked up by, while `held` waits for the answer.
         storing: the store is asked, and `held` waits for the answer.
         consumers: name -> id that notices are named after.
         producers: folded name -> producer.
-        subscriptions: by their key and mode.
+        subscriptions: by their pair.
     """
 
     id: str
     bucket: Bucket
     transfers: Transfers
     admission: Admission | None = None
-    asking: bool = False
+    asking: Credential | None = None
     storing: bool = False
     held: deque[Frame] = field(default_factory=deque)
     consumers: dict[str, str] = field(default_factory=dict)
     producers: dict[str, Producer] = field(default_factory=dict)
-    subscriptions: dict[tuple[str, bool], Subscription] = field(default_factory=dict)
+    subscriptions: dict[tuple[str, str, bool], Subscription] = field(default_factory=dict)
     failed_logins: int = 0
     dropped: int = 0
     told_limited_at: float = float("-inf")
@@ -68,7 +68,7 @@ class Connection:
     @property
     def waits(self) -> bool:
         """Whether the frames that come now have to wait."""
-        return self.asking or self.storing
+        return self.asking is not None or self.storing
 
     def may(self, event: str) -> bool:
         """Whether its role allows to send `event`."""

@@ -15,6 +15,7 @@ from broker_bridge.registry import Registry
 from broker_bridge.subscriptions import Subscription, like_the_records
 
 NOT_OFFERED = "Nothing is kept here: this nerve has no database. Ask the one inside the record"
+FOR_NOBODY = "Nothing is kept for whoever has no token"
 AWAY = "The database is away: nothing of this was done. Send it again"
 
 
@@ -26,19 +27,20 @@ def subscribe(
     id = frames.text(body.get("consumer_id") or body.get("id"), limit=registry.limits.text)
     if durable and id is None and subscription.consumer != "ANONYMOUS":
         id = subscription.consumer
+    assert connection.admission is not None
+    owner = connection.admission
+    keeps = registry.keeps and owner.kind != "anonymous"
     if durable and not registry.keeps:
         yield error(connection, -7, NOT_OFFERED)
+    elif durable and not keeps:
+        yield error(connection, -7, FOR_NOBODY)
     elif durable and not _printable(id or "", subscription):
         yield error(connection, -2, "A durable subscription needs a consumer_id of printable characters")
-    elif (
-        not registry.keeps or id is None or not _can_be_kept(subscription) or not _printable(id, subscription)
-    ):
+    elif not keeps or id is None or not _can_be_kept(subscription) or not _printable(id, subscription):
         yield from _heard(registry, connection, subscription)
     else:
-        assert connection.admission is not None
-        owner = connection.admission
         queue = Queue(
-            owner.realm, owner.name, id, subscription, durable, Retry.read(body) if durable else None
+            owner.realm, owner.holder, id, subscription, durable, Retry.read(body) if durable else None
         )
         yield Open(connection.id, frame, queue)
 
@@ -115,7 +117,7 @@ def acknowledge(registry: Registry, connection: Connection, frame: Frame) -> Ite
         yield from _not_acknowledged(connection.id, frame, 404, "Pending ACK not found")
     else:
         owner = connection.admission
-        yield Acknowledge(connection.id, frame, owner.realm, owner.name, int(match[1]))
+        yield Acknowledge(connection.id, frame, owner.realm, owner.holder, int(match[1]))
 
 
 def acknowledged(registry: Registry, asked: Acknowledge, answer: Verdict | Unkept) -> Iterator[Action]:
@@ -139,7 +141,7 @@ def acknowledged(registry: Registry, asked: Acknowledge, answer: Verdict | Unkep
 
 
 def _heard(registry: Registry, connection: Connection, subscription: Subscription) -> Iterator[Action]:
-    key = (subscription.key, subscription.topic)
+    key = subscription.pair
     earlier = connection.subscriptions.get(key)
     connection.subscriptions[key] = subscription
     if earlier is not None and earlier.queue not in (None, subscription.queue):

@@ -27,6 +27,7 @@ class Limits:
         transfer_seconds: until one is given up of which nothing more comes.
         assembling: characters of all unfinished messages of all connections.
         links: connections of one box, person or nerve token.
+        anonymous: anonymous listeners of one realm.
         grace: seconds until a connection must be admitted.
     """
 
@@ -46,6 +47,7 @@ class Limits:
     transfer_seconds: float = 30
     assembling: int = 64 * 1024 * 1024
     links: int = 64
+    anonymous: int = 200
     grace: float = 10
 
     def has_room(self, names: Collection[str], name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -94,6 +95,7 @@ class Link:
         self._url, self._token, self._use, self._on_event = url, token, use, on_event
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._renewed = asyncio.Event()
         self.trouble: str | None = None
         """Why there is no line now; None while there is one, and before the first attempt."""
 
@@ -108,6 +110,12 @@ class Link:
             if not self._closed:
                 raise
 
+    def renew(self, token: str) -> None:
+        """Log in with this token from now on: at once, unless the line stands with the same one already."""
+        if token != self._token or self.trouble is not None:
+            self._token = token
+            self._renewed.set()
+
     async def close(self) -> None:
         """End `run`, or keep it from beginning; twice is fine."""
         self._closed = True
@@ -119,6 +127,7 @@ class Link:
         clock, failures = asyncio.get_running_loop(), 0
         while True:
             began, longest = clock.time(), LONGEST_PAUSE
+            self._renewed.clear()
             try:
                 await self._once()
             except Lost as exc:
@@ -127,13 +136,23 @@ class Link:
             except Exception:
                 log.exception("nerve_link_failed")
             failures = 0 if clock.time() - began > STEADY else failures + 1
-            await asyncio.sleep(pause(longest, failures))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause(longest, failures)):
+                    await self._renewed.wait()
 
     async def _once(self) -> None:
         async with self._dialled() as line:
             self.trouble = None
-            await unless_lost(self._use(line), line.lost)
+            renewed = asyncio.ensure_future(self._until_renewed())
+            try:
+                await unless_lost(unless_lost(self._use(line), line.lost), renewed)
+            finally:
+                renewed.cancel()
         raise Lost("the broker closed the connection")
+
+    async def _until_renewed(self) -> None:
+        await self._renewed.wait()
+        raise Lost("the token has changed")
 
     @asynccontextmanager
     async def _dialled(self) -> AsyncIterator[Line]:

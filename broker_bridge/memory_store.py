@@ -139,5 +139,4 @@ class MemoryStore:
 
 
 def _key(queue: Queue) -> tuple[object, ...]:
-    subscription = queue.subscription
-    return queue.realm, queue.holder, queue.consumer_id, subscription.key, subscription.topic
+    return queue.realm, queue.holder, queue.consumer_id, queue.subscription.pair

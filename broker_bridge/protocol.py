@@ -31,7 +31,7 @@ from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
 from broker_bridge.publishing import is_record, nudge_deliveries
 from broker_bridge.queues import Kept
-from broker_bridge.refusals import auth_fail, error
+from broker_bridge.refusals import REFUSED, auth_fail, error
 from broker_bridge.registry import Registry
 
 SERVER = "readyroom"
@@ -94,10 +94,10 @@ class Protocol:
     def admitted(self, id: str, admission: Admission | None) -> list[Action]:
         """The answer to an Ask; the frames that waited for it follow, in order."""
         connection = self._registry.get(id)
-        if connection is None or not connection.asking:
+        if connection is None or connection.asking is None:
             return []
-        connection.asking = False
-        return [*self._log_in(connection, admission), *self._go_on(connection)]
+        refusal, connection.asking = REFUSED[connection.asking.by], None
+        return [*self._log_in(connection, admission, refusal), *self._go_on(connection)]
 
     def unanswered(self, id: str) -> list[Action]:
         """An Ask that nobody could answer: not the client's fault, so it may come back."""
@@ -143,12 +143,16 @@ class Protocol:
             actions += self._dispatch(connection, connection.held.popleft())
         return actions
 
-    def _log_in(self, connection: Connection, admission: Admission | None) -> Iterator[Action]:
+    def _log_in(self, connection: Connection, admission: Admission | None, refusal: str) -> Iterator[Action]:
         if admission is None:
             connection.failed_logins += 1
-            yield auth_fail(connection, 401, "This token is not valid here")
+            yield auth_fail(connection, 401, refusal)
             if connection.failed_logins >= self._limits.logins:
                 yield HangUp(connection.id)
+            return
+        if admission.kind == "anonymous" and self._is_full(admission.realm):
+            yield auth_fail(connection, 503, "There are as many anonymous listeners as there may be")
+            yield HangUp(connection.id)
             return
         self._registry.admit(connection, admission)
         welcome = {"realm": admission.realm, "role": admission.role, "server": SERVER}
@@ -156,10 +160,16 @@ class Protocol:
         yield from self._too_many(admission)
 
     def _too_many(self, admission: Admission) -> Iterator[Action]:
-        """The oldest connections of one holder make room for its newest."""
-        links = [c.id for c in self._registry.realm(admission.realm) if _holder(c) == admission.name]
+        """The oldest connections of one owner make room for its newest."""
+        realm = self._registry.realm(admission.realm)
+        links = [c.id for c in realm if c.admission is not None and c.admission.owner == admission.owner]
         for id in links[: -self._limits.links]:
             yield HangUp(id)
+
+    def _is_full(self, realm: str) -> bool:
+        """Whether as many anonymous listeners are there as may be; none of them makes room for another."""
+        admissions = (c.admission for c in self._registry.realm(realm))
+        return sum(a is not None and a.kind == "anonymous" for a in admissions) >= self._limits.anonymous
 
     def _limited(self, connection: Connection, now: float) -> Iterator[Action]:
         connection.dropped += 1
@@ -186,7 +196,3 @@ class Protocol:
         if not connection.storing and not any(isinstance(action, Answer) for action in actions):
             actions.append(Answer(frame.ref))
         return actions
-
-
-def _holder(connection: Connection) -> str | None:
-    return connection.admission.name if connection.admission else None

@@ -62,17 +62,18 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
 
 
 def nudge_deliveries(registry: Registry, nudge: Nudge, realm: str, names: frozenset[str]) -> Iterator[Emit]:
-    """Deliver a nudge to the subscribers among `names`."""
+    """Deliver a nudge to the subscribers among `names`, who are boxes and people."""
     envelope = {"event": EVENT, "message": nudge.to_wire(), "from": PRODUCER}
     for listener in registry.realm(realm):
-        if listener.admission is not None and listener.admission.name in names:
+        who = listener.admission
+        if who is not None and who.kind == "holder" and who.name in names:
             for subscription in listener.hears(PRODUCER, EVENT):
                 yield Emit(listener.id, subscription.delivered, envelope)
 
 
 def is_record(admission: Admission | None) -> bool:
-    """Whether this is the record: whoever was admitted as producer under its reserved name."""
-    return admission is not None and admission.name == PRODUCER and admission.role in ("producer", "both")
+    """Whether this is the record, by what it was admitted with; a name makes nobody the record."""
+    return admission is not None and admission.kind == "record"
 
 
 def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) -> Iterator[Action]:

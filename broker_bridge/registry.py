@@ -23,7 +23,7 @@ class Registry:
         self.limits, self.keeps = limits, keeps
         self._connections: dict[str, Connection] = {}
         self._realms: dict[str, dict[str, Connection]] = {}
-        self._consumers: dict[tuple[str, str, str], Connection] = {}
+        self._consumers: dict[tuple[str, str, str, str], Connection] = {}
         self._budget = Budget(limits.assembling)
         self._turns: dict[tuple[str | None, str], int] = {}
 
@@ -88,10 +88,10 @@ class Registry:
     def producer_is_anothers(self, admission: Admission, folded: str) -> bool:
         """Whether somebody else of the realm holds this producer's name now."""
         return any(
-            folded in c.producers and c.admission is not None and c.admission.name != admission.name
+            folded in c.producers and c.admission is not None and c.admission.owner != admission.owner
             for c in self.realm(admission.realm)
         )
 
 
-def _owned(admission: Admission, name: str) -> tuple[str, str, str]:
-    return admission.realm, admission.name, name
+def _owned(admission: Admission, name: str) -> tuple[str, str, str, str]:
+    return *admission.owner, name

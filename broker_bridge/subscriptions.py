@@ -68,6 +68,11 @@ class Subscription:
         return f"{self.producer}-{self.event}"
 
     @property
+    def pair(self) -> tuple[str, str, bool]:
+        """What is subscribed to. Two pairs that read alike, `a-b` + `c` and `a` + `b-c`, are two."""
+        return self.producer, self.event, self.topic
+
+    @property
     def delivered(self) -> str:
         """The socket.io event of a delivery; clients listen for every event of one producer in capitals."""
         if self.event == fold(ANY_EVENT) and not self.topic:

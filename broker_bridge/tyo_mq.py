@@ -10,6 +10,7 @@ from typing import Any, Literal
 import structlog
 
 from broker_bridge import frames
+from broker_bridge.handlers import LOOK_AGAIN
 from broker_bridge.link import Line, Link, Lost, Refused
 from broker_bridge.nerve import ANY_REALM
 from broker_bridge.nudge import DELIVERED, EVENT, PRODUCER, Nudge
@@ -101,6 +102,7 @@ class TyoMqNerve:
         self._batch, self._limited = BATCH, False
         self._running: asyncio.Task[None] | None = None
         self._state: Literal["ok", "degraded"] = "degraded"
+        self._look_again = False
         self.foreign = 0
         """Nudges that were not said because the broker has no such realm of ours."""
 
@@ -123,6 +125,15 @@ class TyoMqNerve:
         """See `Nerve.nudge`."""
         self._outbox.put(nudge, realm=realm, names=names)
 
+    def look_again(self) -> None:
+        """Have a broker of ours find out who may stay, for somebody may have to go. Returns at once."""
+        self._look_again = True
+        self._outbox.ring()
+
+    def renew(self, token: str) -> None:
+        """Log in with this token from now on."""
+        self._link.renew(token)
+
     async def start(self) -> None:
         """Begin to seek the broker."""
         if self._running is None:
@@ -144,10 +155,17 @@ class TyoMqNerve:
             while True:
                 self._state = "ok"
                 await self._outbox.filled()
+                await self._pass_on(line)
                 await self._say(line, self._outbox.take())
                 await asyncio.sleep(self._tick)
         finally:
             self._state = "degraded"
+
+    async def _pass_on(self, line: Line) -> None:
+        """Tell the broker to look again. One that misses it looks by itself a little later."""
+        wanted, self._look_again = self._look_again, False
+        if wanted and line.welcome.get("server") == SERVER:
+            await line.emit(LOOK_AGAIN, {})
 
     async def _say(self, line: Line, parcels: list[Parcel]) -> None:
         """Say all of them, a batch at a time; what the broker did not confirm waits for the next line."""

@@ -27,17 +27,27 @@ KeepDays = Field(default=None, ge=1, le=36_500)
 
 
 class RealmIn(Body):
-    """A realm; with `ttl_seconds`, it and all in it is swept after that time, with `keep_days`, messages."""
+    """A realm; with `ttl_seconds`, it and all in it is swept after that time, with `keep_days`, messages.
+
+    With `anonymous_listeners` anybody may hear on the nerve what other programs produce in it, but no nudges.
+    """
 
     name: str
     ttl_seconds: int | None = Field(default=None, ge=1, le=10 * 366 * 24 * 3600)
     keep_days: int | None = KeepDays
+    anonymous_listeners: bool = False
 
 
 class RealmSettings(Body):
     """What may change of a realm; what is left out is as the service's settings say."""
 
     keep_days: int | None = KeepDays
+
+
+class Listeners(Body):
+    """Whether anybody may hear on the nerve what other programs produce in the realm."""
+
+    anonymous: bool
 
 
 class HolderIn(Body):
@@ -55,6 +65,7 @@ class RealmOut(BaseModel):
     created_at: dt.datetime
     expires_at: dt.datetime | None
     keep_days: int | None
+    anonymous_listeners: bool
 
 
 class HolderOut(BaseModel):
@@ -105,7 +116,13 @@ class DeadLetters(BaseModel):
 async def add_realm(record: RecordDep, new: RealmIn) -> RealmOut:
     """Add a realm."""
     return _realm(
-        await realms.add_realm(record.db, name=new.name, ttl_seconds=new.ttl_seconds, keep_days=new.keep_days)
+        await realms.add_realm(
+            record.db,
+            name=new.name,
+            ttl_seconds=new.ttl_seconds,
+            keep_days=new.keep_days,
+            anonymous_listeners=new.anonymous_listeners,
+        )
     )
 
 
@@ -113,6 +130,12 @@ async def add_realm(record: RecordDep, new: RealmIn) -> RealmOut:
 async def change_realm(record: RecordDep, name: NamePath, wanted: RealmSettings) -> RealmOut:
     """Change for how many days a realm's messages are kept."""
     return _realm(await realms.keep(record.db, name, days=wanted.keep_days))
+
+
+@router.put("/realms/{name}/listeners")
+async def let_in(record: RecordDep, name: NamePath, wanted: Listeners) -> RealmOut:
+    """Say whether a realm lets anonymous listeners onto the nerve; those that are there leave at once."""
+    return _realm(await realms.let_in(record.db, record.identity, name, anonymous=wanted.anonymous))
 
 
 @router.get("/realms")
@@ -235,6 +258,7 @@ def _realm(realm: Realm) -> RealmOut:
         created_at=realm.created_at,
         expires_at=realm.expires_at,
         keep_days=realm.keep_days,
+        anonymous_listeners=realm.anonymous_listeners,
     )
 
 

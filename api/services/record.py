@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.db import Database
+from api.services.admissions import Admissions
 from api.services.closing import Closing
 from api.services.identity import Identity
 from api.services.invites import Redeeming
@@ -27,6 +28,7 @@ class Record:
     nerve: Nerve
     metrics: Metrics
     identity: Identity
+    admissions: Admissions
     rooms: Rooms
     messages: Messages
     reading: Reading

@@ -11,7 +11,7 @@ from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.channel import Channel
 from broker_bridge.redis_channel import RedisChannel
 from broker_bridge.replicas import Replicas
-from tests.contract.nerves import admit, serving
+from tests.contract.nerves import Door, serving
 
 NewChannel = Callable[[], Channel]
 
@@ -29,7 +29,7 @@ def over_redis(url: str) -> NewChannel:
 @asynccontextmanager
 async def replica(channel: Channel) -> AsyncIterator[tuple[Replicas, str]]:
     """One replica of a nerve on a port of its own, with its URL."""
-    broker = EmbeddedBroker(admit=admit)
+    broker = EmbeddedBroker(door=Door())
     nerve = Replicas(broker, channel)
     await nerve.start()
     async with serving(broker.asgi()) as url:

@@ -22,11 +22,13 @@ from broker_bridge.actions import (
     Forget,
     HangUp,
     Keep,
+    LookAgain,
     Open,
 )
 from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
 from broker_bridge.memory_store import MemoryStore
+from broker_bridge.nerve import Admission, Credential
 from broker_bridge.nudge import DELIVERED, Nudge
 from broker_bridge.protocol import Protocol
 from broker_bridge.queues import Retry, Unkept
@@ -85,7 +87,7 @@ class Hall:
     def look_up(self) -> None:
         while self.asked:
             ask = self.asked.pop(0)
-            self.perform(self.core.admitted(ask.connection, ADMISSIONS.get(ask.token)))
+            self.perform(self.core.admitted(ask.connection, ADMISSIONS.get(ask.credential.value)))
 
     def send(self, id: str, event: object, payload: object = None) -> None:
         self.frames += 1
@@ -513,6 +515,97 @@ def test_a_flood_is_told_once_a_second_and_at_last_hung_up_on() -> None:
     assert set(hall.answered.values()) == {1}
 
 
+CLIENT = Admission("main", "devmac", "both", "t20", "client")
+STRANGERS = {
+    f"open{n}": Admission("main", f"ANONYMOUS-{n}", "consumer", "anonymous_1", "anonymous") for n in range(4)
+}
+"""By the realm that they name; each has a name of its own."""
+
+
+def admitted(hall: Hall, id: str, admission: Admission) -> None:
+    hall.core.connected(id, now=hall.now)
+    hall.send(id, "AUTHENTICATION", {"token": "looked up by the test"})
+    hall.perform(hall.core.admitted(id, admission))
+
+
+def test_a_program_of_a_boxs_name_hears_none_of_its_nudges_and_takes_none_of_its_names() -> None:
+    hall = Hall(lookup_at_once=False)
+    admitted(hall, "ear", ADMISSIONS["tok-devmac"])
+    admitted(hall, "program", CLIENT)
+    for id in ("ear", "program"):
+        hall.send(id, "CONSUMER", {"name": "ear", "id": "ear"})
+        hall.subscribe(id)
+        hall.subscribe(id, producer="TYO-MQ-ALL", event="#", mode="topic")
+    hall.nudge("devmac")
+    assert hall.closed == []
+    assert len(hall.consumed("ear")) == 2
+    assert hall.consumed("program") == []
+
+
+def test_a_program_of_the_records_name_is_not_the_record() -> None:
+    hall = Hall(lookup_at_once=False)
+    admitted(hall, "ear", ADMISSIONS["tok-devmac"])
+    admitted(hall, "liar", Admission("main", "agent-comms", "both", "t21", "client"))
+    hall.subscribe("ear")
+    told = {"event": "msg", "from": "agent-comms", "message": ENVELOPE["message"], "to": ["devmac"]}
+    hall.send("liar", "PRODUCER", {"name": "agent-comms"})
+    hall.send("liar", "PRODUCE", {**told, "realm": "main"})
+    assert hall.consumed("ear") == []
+    assert [refusal["code"] for refusal in hall.events("liar", "AUTH_FAIL")] == [403, 403]
+
+
+def test_only_the_record_can_have_the_nerve_look_again() -> None:
+    hall = Hall(lookup_at_once=False)
+    admitted(hall, "program", CLIENT)
+    admitted(hall, "record", ADMISSIONS["tok-record"])
+    asked = {
+        id: [a for a in hall.core.frame(id, "LOOK_AGAIN", {}, now=99, ref=0) if isinstance(a, LookAgain)]
+        for id in ("program", "record")
+    }
+    assert asked == {"program": [], "record": [LookAgain()]}
+
+
+def test_strangers_do_not_take_each_others_names_over_and_are_bounded() -> None:
+    hall = Hall(Limits(anonymous=3), lookup_at_once=False)
+    for name, admission in STRANGERS.items():
+        admitted(hall, name, admission)
+        hall.send(name, "CONSUMER", {"name": "ANONYMOUS", "id": "ear"})
+    assert hall.closed == ["open3"]
+    assert hall.events("open3", "AUTH_FAIL") == [
+        {"code": 503, "message": "There are as many anonymous listeners as there may be"}
+    ]
+    admitted(hall, "box", ADMISSIONS["tok-devmac"])
+    assert hall.events("box", "AUTH_OK")
+    assert hall.closed == ["open3"]
+
+
+@pytest.mark.parametrize(
+    ("body", "credential"),
+    [
+        ({"token": "t", "ticket": "k", "realm": "r", "role": "both"}, Credential("token", "t")),
+        ({"ticket": "k", "realm": "r", "role": "producer"}, Credential("ticket", "k")),
+        ({"realm": "r"}, Credential("realm", "r")),
+        ({"realm": "r", "role": "consumer", "key": "x"}, Credential("realm", "r")),
+        ({"realm": "r", "role": "both"}, 403),
+        ({"realm": "r", "role": "manager"}, 401),
+        ({"role": "consumer"}, 401),
+        ({"ticket": ["k"]}, 401),
+        ({"realm": "r\n"}, 401),
+        ({"token": "", "ticket": None, "realm": 0}, 401),
+    ],
+)
+def test_what_somebody_logs_in_with(body: Any, credential: Credential | int) -> None:
+    hall = Hall(lookup_at_once=False)
+    hall.core.connected("it", now=0)
+    hall.send("it", "AUTHENTICATION", body)
+    refused = [refusal["code"] for refusal in hall.events("it", "AUTH_FAIL")]
+    assert [ask.credential for ask in hall.asked] + refused == [credential]
+
+
+def test_a_secret_is_not_shown() -> None:
+    assert "t0k3n" not in repr(Credential("token", "t0k3n"))
+
+
 FIELDS = [
     "name",
     "id",
@@ -619,3 +712,20 @@ def test_nothing_is_left_of_connections_that_are_gone(steps: list[str]) -> None:
     assert hall.core.admissions == {}
     registry = hall.core._registry
     assert (registry._connections, registry._realms, registry._consumers) == ({}, {}, {})
+
+
+def test_a_program_of_a_boxs_name_has_queues_of_its_own_and_a_stranger_none() -> None:
+    wanted = {"event": "job", "producer": "build", "durable": True, "ack": True, "consumer_id": "w"}
+    hall = Hall(store=MemoryStore())
+    opened: dict[str, list[str]] = {}
+    for id, admission in (
+        ("box", ADMISSIONS["tok-devmac"]),
+        ("program", CLIENT),
+        ("stranger", STRANGERS["open1"]),
+    ):
+        hall.core.connected(id, now=hall.now)
+        hall.core.frame(id, "AUTHENTICATION", {"token": "looked up by the test"}, now=hall.now, ref=id)
+        hall.core.admitted(id, admission)
+        asked = hall.core.frame(id, "SUBSCRIBE", wanted, now=hall.now, ref=id)
+        opened[id] = [action.queue.holder for action in asked if isinstance(action, Open)]
+    assert opened == {"box": ["devmac"], "program": ["client devmac"], "stranger": []}

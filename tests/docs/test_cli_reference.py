@@ -17,9 +17,13 @@ TALK = {name: talk for name, (module, _) in COMMANDS.items() if module == "ready
 LOOK = {name: look for name, (module, _) in COMMANDS.items() if module == "readyroom.look"}
 ADMIN = [
     ["admin", "realm", "add"],
-    *(["admin", "realm", act] for act in ("list", "keep")),
+    *(["admin", "realm", act] for act in ("list", "keep", "listeners")),
     *(["admin", act] for act in ("invite", "invites", "uninvite", "audit")),
-    *(["admin", holder, act] for holder in ("box", "person") for act in ("add", "list", "rotate", "revoke")),
+    *(
+        ["admin", holder, act]
+        for holder in ("box", "person", "nerve-token")
+        for act in ("add", "list", "rotate", "revoke")
+    ),
 ]
 
 

@@ -18,7 +18,7 @@ LOOK = {name: look for name, (module, _) in COMMANDS.items() if module == "ready
 ADMIN = [
     ["admin", "realm", "add"],
     *(["admin", "realm", act] for act in ("list", "keep", "listeners")),
-    *(["admin", act] for act in ("invite", "invites", "uninvite", "audit")),
+    *(["admin", act] for act in ("invite", "invites", "uninvite", "dead-letters", "audit")),
     *(
         ["admin", holder, act]
         for holder in ("box", "person", "nerve-token")

@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-virtualenv
 
-.PHONY: help install up test test-real faults check fix bench demo lock clean
+.PHONY: help install up test test-real test-net faults check fix bench demo lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the recipes
@@ -33,15 +33,18 @@ demo: install ## two agents on two boxes, one wakes the other
 	$(BIN)/readyroom demo
 
 test: $(VENV)/.installed-dev ## the tests that anyone can run (five minutes)
-	$(BIN)/python -m pytest -n 4 -m "not real and not faults"
+	$(BIN)/python -m pytest -n 4 -m "not real and not faults and not net"
 
 test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
 	$(BIN)/python -m pytest -m real -n 2 tests/real
 
+test-net: $(VENV)/.installed-dev ## partitions, in network namespaces (ten minutes; as root, or where users may make them)
+	$(BIN)/python -m pytest -m net tests/net
+
 faults: $(VENV)/.installed-dev ## the long kill suites
 	$(BIN)/python -m pytest -m faults
 
-bench: $(VENV)/.installed-dev ## the product beside pgbench, and wakes; ten minutes (wants wrk; WHAT=wakes: one alone)
+bench: $(VENV)/.installed-dev ## the product beside pgbench, wakes and nudges; twelve minutes (wants wrk; WHAT=wakes: one alone)
 	$(BIN)/python -m bench $(WHAT)
 
 check: $(VENV)/.installed-dev ## format, lint, types, layers, compose, docs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.metadata import version
 from ipaddress import ip_address
 from typing import Any
@@ -18,11 +18,24 @@ from api import problems
 from api.auth import Auth
 from api.db import Database
 from api.egress import Allowed, Egress
-from api.routes import admin, agents, health, identity, invites, lane, messages, nerve, rooms, webhooks
+from api.routes import (
+    admin,
+    agents,
+    health,
+    identity,
+    invites,
+    lane,
+    messages,
+    nerve,
+    nerve_tokens,
+    rooms,
+    webhooks,
+)
 from api.routes.answered import Answered
 from api.routes.document import complete, describe_answers
 from api.routes.front import Front
 from api.routes.lane import Lane, refuse_other_methods
+from api.services.admissions import Admissions
 from api.services.announcing import Announcements
 from api.services.closing import Closing
 from api.services.drafts import refusal
@@ -32,19 +45,22 @@ from api.services.invites import Redeeming
 from api.services.limits import Rate
 from api.services.messages import Messages
 from api.services.metrics import Metrics
+from api.services.nerve_queues import NerveQueues
 from api.services.reading import Reading
 from api.services.record import Record
 from api.services.relations import Relations
+from api.services.replicas import NotifyChannel
 from api.services.retention import Retention
 from api.services.rooms import Rooms
 from api.services.saying import Sayings
 from api.services.schemas import Schemas
 from api.services.system import SystemVoice
-from api.services.tokens import hash_of
 from api.services.webhooks import Webhooks
 from api.settings import Settings, read_secret
 from broker_bridge.broker import EmbeddedBroker
+from broker_bridge.channel import Channel
 from broker_bridge.nerve import Admission, Nerve
+from broker_bridge.replicas import Replicas
 from broker_bridge.tyo_mq import TyoMqNerve
 
 log = structlog.get_logger()
@@ -56,8 +72,10 @@ REDEEM_PER_SECOND, REDEEM_BURST = 1, 20
 """What one address may try. Codes are beyond guessing; this keeps the database out of it."""
 
 
-def create_app(settings: Settings) -> ASGIApp:
+def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None) -> ASGIApp:
     """The whole service as one ASGI app: REST, and the nerve unless it is elsewhere.
+
+    Whenever `reload_wanted` is set, it finds out anew whose token is valid, and reads its own for the nerve.
 
     Nothing is connected before the app's lifespan begins, and it begins without PostgreSQL, too.
 
@@ -67,8 +85,11 @@ def create_app(settings: Settings) -> ASGIApp:
     db = _database(settings)
     metrics = Metrics()
     who = Identity(db, metrics, handles_per_box=settings.handles_per_box)
-    broker = None if settings.nerve_url else _embedded(who)
-    voice: Nerve = broker or _elsewhere(settings)
+    queues, admissions = NerveQueues(db), Admissions(db)
+    reloads = [who.look_again]
+    broker = None if settings.nerve_url else _embedded(who, admissions, queues)
+    voice: Nerve = Replicas(broker, _channel(settings, db)) if broker else _elsewhere(settings, who, reloads)
+    metrics.watch_nerve(lambda: voice.dropped)
     announcements = Announcements(db, voice)
     reading = Reading(db, announcements, page_max=settings.page_max)
     system = SystemVoice(db, announcements)
@@ -84,6 +105,7 @@ def create_app(settings: Settings) -> ASGIApp:
         nerve=voice,
         metrics=metrics,
         identity=who,
+        admissions=admissions,
         rooms=rooms_,
         messages=_messages(settings, rooms_, reading, announcements, system),
         reading=reading,
@@ -92,12 +114,27 @@ def create_app(settings: Settings) -> ASGIApp:
         redeeming=Redeeming(
             db, Rate("redeem", what="codes", per_second=REDEEM_PER_SECOND, burst=REDEEM_BURST)
         ),
+        queues=queues,
     )
     announcements.on_said(record.webhooks.moved)
     pace = Rate("box", what="requests", per_second=settings.box_per_second, burst=settings.box_burst)
-    auth = Auth(who, rate=pace, admin_token_file=settings.admin_token_file)
+    auth = Auth(
+        who,
+        rate=pace,
+        admin_token_file=settings.admin_token_file,
+        nerve_token_file=settings.nerve_token_file,
+    )
     retention = Retention(db, keep_days=settings.keep_days)
-    background = (who.run, announcements.run, record.closing.run, record.webhooks.run, retention.run)
+    background: list[Callable[[], Awaitable[None]]] = [
+        who.run,
+        announcements.run,
+        record.closing.run,
+        record.webhooks.run,
+        retention.run,
+        queues.run,
+    ]
+    if reload_wanted is not None:
+        background.append(_reloading(reload_wanted, reloads))
     api = _rest(record, background=background)
     app = Front(api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST)
     quick = Lane(
@@ -116,7 +153,7 @@ def create_app(settings: Settings) -> ASGIApp:
 
 
 def _database(settings: Settings) -> Database:
-    share = settings.database_connections - 2  # two more listen
+    share = settings.database_connections - 3  # three more hear and send NOTIFYs
     cold = max(1, share * 2 // 5)
     return Database(settings.database_dsn(), hot=max(1, share - cold), cold=cold)
 
@@ -152,26 +189,61 @@ def _webhooks(settings: Settings, db: Database, *, system: SystemVoice, metrics:
     )
 
 
-def _embedded(who: Identity) -> EmbeddedBroker:
-    async def admit(token: str) -> Admission | None:
-        holder = await who.holder(hash_of(token.encode()))
-        return Admission(holder.realm, holder.name, "consumer", holder.token_id) if holder else None
+def _embedded(who: Identity, admissions: Admissions, queues: NerveQueues) -> EmbeddedBroker:
+    broker = EmbeddedBroker(door=admissions, store=queues)
 
-    def hang_up(gone: Gone) -> None:
-        broker.hang_up(lambda link: gone.covers(realm=link.realm, name=link.name, token_id=link.token_id))
+    def is_over(link: Admission, gone: Gone) -> bool:
+        holder = link.name if link.kind == "holder" else ""
+        return gone.covers(realm=link.realm, name=holder, token_id=link.token_id)
 
-    broker = EmbeddedBroker(admit=admit)
-    who.on_gone(hang_up)
+    def part(gone: Gone) -> None:
+        if gone.valid is None:
+            broker.hang_up(lambda link: is_over(link, gone))
+        else:  # it speaks of boxes and people alone
+            broker.look_again()
+
+    who.on_gone(part)
     return broker
 
 
-def _elsewhere(settings: Settings) -> TyoMqNerve:
+def _channel(settings: Settings, db: Database) -> Channel:
+    redis = settings.redis()
+    if redis is None:
+        return NotifyChannel(db)
+    from broker_bridge.redis_channel import RedisChannel  # costs a fifth of a second, and few name one
+
+    return RedisChannel(redis)
+
+
+def _elsewhere(settings: Settings, who: Identity, reloads: list[Callable[[], None]]) -> TyoMqNerve:
     assert settings.nerve_url is not None
     file = settings.nerve_token_file
-    return TyoMqNerve(settings.nerve_url, read_secret(file) if file else "")
+    nerve = TyoMqNerve(settings.nerve_url, read_secret(file) if file else "")
+
+    def renew() -> None:
+        try:
+            nerve.renew(read_secret(file) if file else "")
+        except (OSError, UnicodeDecodeError) as error:
+            log.error("nerve_token_unreadable", error=type(error).__name__)
+
+    reloads.append(renew)
+    who.on_gone(lambda _: nerve.look_again())
+    return nerve
 
 
-def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ...]) -> FastAPI:
+def _reloading(wanted: asyncio.Event, reloads: list[Callable[[], None]]) -> Callable[[], Awaitable[None]]:
+    async def reload() -> None:
+        while True:
+            await wanted.wait()
+            wanted.clear()
+            for each in reloads:
+                each()
+            log.info("reloaded")
+
+    return reload
+
+
+def _rest(record: Record, *, background: Sequence[Callable[[], Awaitable[None]]]) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(_keep(run)) for run in background]
@@ -193,7 +265,7 @@ def _rest(record: Record, *, background: tuple[Callable[[], Awaitable[None]], ..
     )
     app.state.record = record
     problems.install(app)
-    for module in (health, identity, agents, rooms, messages, nerve, webhooks, admin, invites):
+    for module in (health, identity, agents, rooms, messages, nerve, webhooks, admin, nerve_tokens, invites):
         app.include_router(module.router)
     return app
 

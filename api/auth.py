@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from api.errors import BadHandle, BadToken, OperatorOnly
+from api.errors import BadHandle, BadToken, NerveOnly, OperatorOnly
 from api.models import Caller
 from api.services.identity import Identity
 from api.services.limits import Rate
@@ -25,10 +25,18 @@ AGENT_HEADER = b"x-tyode-agent"
 class Auth:
     """Reads the two headers that say who calls. A token counts nowhere else: not in a URL, not in a body."""
 
-    def __init__(self, identity: Identity, *, rate: Rate, admin_token_file: Path | None) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        rate: Rate,
+        admin_token_file: Path | None,
+        nerve_token_file: Path | None,
+    ) -> None:
         self._identity = identity
         self._rate = rate
         self._admin_token_file = admin_token_file
+        self._nerve_token_file = nerve_token_file
 
     async def authenticate(self, headers: RawHeaders) -> Caller:
         """The caller.
@@ -77,25 +85,42 @@ class Auth:
             OperatorOnly: it is a box's or a person's.
             RecordDown: PostgreSQL is away, and it is not the operator's.
         """
+        await self._admit_only(headers, self._admin_token_file, OperatorOnly)
+
+    async def admit_nerve(self, headers: RawHeaders) -> None:
+        """Let a nerve pass that stands apart.
+
+        Raises:
+            BadToken: the token is nobody's.
+            NerveOnly: it is a box's or a person's.
+            RecordDown: PostgreSQL is away, and it is not the nerve's.
+        """
+        await self._admit_only(headers, self._nerve_token_file, NerveOnly)
+
+    async def _admit_only(
+        self, headers: RawHeaders, file: Path | None, refusal: type[OperatorOnly | NerveOnly]
+    ) -> None:
         given = [_bearer(value) for name, value in headers if name == b"authorization"]
         if len(given) != 1 or given[0] is None:
             raise BadToken
         digest = hash_of(given[0])
-        expected = self._operators_hash()
+        expected = _hash_in(file)
         if expected is not None and hmac.compare_digest(digest, expected):
             return
         if await self._identity.holder(digest) is None:
             raise BadToken
-        raise OperatorOnly
+        raise refusal()
 
-    def _operators_hash(self) -> bytes | None:
-        if self._admin_token_file is None:
-            return None
-        try:
-            token = read_secret(self._admin_token_file)
-        except (OSError, UnicodeDecodeError):
-            return None
-        return hash_of(token.encode()) if token else None
+
+def _hash_in(file: Path | None) -> bytes | None:
+    """The hash of the token in a file, read anew each time: it may be changed while the record runs."""
+    if file is None:
+        return None
+    try:
+        token = read_secret(file)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return hash_of(token.encode()) if token else None
 
 
 def _bearer(value: bytes) -> bytes | None:

@@ -30,6 +30,7 @@ ACQUIRE_SECONDS = 15.0
 STATEMENT_SECONDS = 20.0
 """A PostgreSQL that hangs is as good as one that is away. So is a record that hangs within a transaction:
 after the same time PostgreSQL ends it, and its locks are free."""
+NOTIFY_SECONDS = 3.0
 
 DOWN = (
     asyncpg.PostgresConnectionError,
@@ -66,7 +67,7 @@ class Database:
     Args:
         dsn: a libpq URL (`postgresql://…`).
         hot: how many connections `fetch()` may use.
-        cold: how many `transaction()` may use. One more listens.
+        cold: how many `transaction()` may use.
     """
 
     def __init__(self, dsn: str, *, hot: int = 4, cold: int = 3) -> None:
@@ -129,27 +130,36 @@ class Database:
                 connection.terminate()
                 raise
 
+    @contextlib.asynccontextmanager
+    async def joined(self, channel: str, heard: Callable[[str], None]) -> AsyncIterator[Notices]:
+        """Hear the NOTIFYs of a channel, and send some, on a connection of its own while the block lasts.
+
+        Raises:
+            RecordDown: PostgreSQL is away, or went away within the block.
+        """
+        try:
+            connection = await _connect(self.dsn)
+            try:
+                await connection.add_listener(channel, lambda *event: heard(event[3]))
+                yield Notices(connection, channel)
+            finally:
+                connection.terminate()
+        except DOWN as error:
+            raise RecordDown from error
+
     async def listen(self, channel: str, heard: Callable[[str], None], ready: Callable[[], None]) -> None:
         """Hear NOTIFYs until cancelled; reconnects for ever, and calls `ready` on each connection."""
         while True:
             try:
-                connection = await asyncpg.connect(self.dsn, timeout=CONNECT_SECONDS)
-                self._reached(None)
-                try:
-                    gone = asyncio.get_running_loop().create_future()
-                    connection.add_termination_listener(
-                        lambda _, gone=gone: gone.done() or gone.set_result(None)
-                    )
-                    await connection.add_listener(channel, lambda *event: heard(event[3]))
+                async with self.joined(channel, heard) as notices:
+                    self._reached(None)
                     ready()
-                    await gone
-                finally:
-                    connection.terminate()
-            except DOWN as error:
-                self._reached(error)
+                    await notices.lost
+            except RecordDown as error:
+                self._reached(error.__cause__)
             await asyncio.sleep(0.5)
 
-    def _reached(self, trouble: Exception | None) -> None:
+    def _reached(self, trouble: BaseException | None) -> None:
         """Say so once when PostgreSQL goes away, and when it is back."""
         why = None if trouble is None else str(trouble) or type(trouble).__name__
         if why is not None and self._trouble is None:
@@ -170,6 +180,35 @@ class Database:
         """Close every connection."""
         await self._hot.close()
         await self._engine.dispose()
+
+
+class Notices:
+    """A place at a channel of NOTIFYs; see `Database.joined`.
+
+    Attributes:
+        lost: done when the connection is gone.
+    """
+
+    def __init__(self, connection: asyncpg.Connection, channel: str) -> None:
+        self._connection, self._channel = connection, channel
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        connection.add_termination_listener(self._ended)
+
+    async def say(self, text: str) -> None:
+        """NOTIFY whoever listens, this connection too, of less than 8,000 bytes. One at a time.
+
+        Raises:
+            RecordDown: PostgreSQL is away, or hangs; whether it was heard is not known.
+        """
+        try:
+            statement = "SELECT pg_notify($1, $2)"
+            await self._connection.execute(statement, self._channel, text, timeout=NOTIFY_SECONDS)
+        except DOWN as error:
+            raise RecordDown from error
+
+    def _ended(self, _: object) -> None:
+        if not self.lost.done():
+            self.lost.set_result(None)
 
 
 def constraint(error: IntegrityError) -> str | None:

@@ -4,7 +4,7 @@ ServiceError
 ├── Malformed          BadHandle, BadRequest
 ├── Oversized          TooLarge
 ├── Unauthenticated    BadToken
-├── Forbidden          NotAMember, OperatorOnly, BoxOnly
+├── Forbidden          NotAMember, OperatorOnly, NerveOnly, BoxOnly
 ├── NotFound           RoomNotFound, MessageNotFound, NoSuchInvite, NoSuchThing
 ├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
 ├── Invalid            BadField, NoSuchAgent, HopsUsedUp
@@ -132,6 +132,19 @@ class OperatorOnly(Forbidden):
 
     def __init__(self) -> None:
         super().__init__("Only the operator may do this. Use the token in admin.token of the data folder.")
+
+
+class NerveOnly(Forbidden):
+    """What a nerve that stands apart asks, asked for with another token."""
+
+    code = "nerve_only"
+    title = "The nerve's own token is needed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Only `readyroom broker` asks this, with the token in the file that READYROOM_NERVE_TOKEN_FILE "
+            "names for it and for the record."
+        )
 
 
 class BoxOnly(Forbidden):

@@ -9,6 +9,7 @@ from typing import Literal
 Kind = Literal["session", "box", "person"]
 State = Literal["starting", "idle", "busy", "waiting", "suspended", "offline", "unknown"]
 Outcome = Literal["held", "sent", "started", "read"]
+NerveRole = Literal["consumer", "producer", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,28 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message of another program that its consumer never acknowledged. What it says is not shown.
+
+    Attributes:
+        holder: the name whose token the consumer subscribed with.
+        size: characters of it.
+        attempts: how often it was sent.
+    """
+
+    id: int
+    realm: str
+    holder: str
+    consumer: str
+    producer: str
+    event: str
+    size: int
+    attempts: int
+    created_at: dt.datetime
+    dead_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """What a session tells of itself at check-in."""
 
@@ -187,6 +210,37 @@ class Realm:
     created_at: dt.datetime
     expires_at: dt.datetime | None
     keep_days: int | None
+    anonymous_listeners: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NerveClient:
+    """A program that is no agent, and what it may do on the nerve."""
+
+    name: str
+    realm: str
+    role: NerveRole
+    created_at: dt.datetime
+    tokens: tuple[ValidToken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Somebody who may be on the nerve; see `broker_bridge.nerve.Admission`, whose fields these are."""
+
+    realm: str
+    name: str
+    role: NerveRole
+    token_id: str
+    kind: Literal["holder", "client", "anonymous"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a browser logs in to the nerve with, once, within `expires_in` seconds."""
+
+    ticket: str
+    expires_in: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import re
 import stat
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 SECRET_BYTES = 4096
@@ -38,13 +39,16 @@ class Settings(BaseSettings):
 
     database_url: SecretStr | None = None
     database_url_file: Path | None = None
-    database_connections: int = Field(default=8, ge=4, le=200)
+    database_connections: int = Field(default=9, ge=5, le=200)
     admin_token_file: Path | None = None
     host: str = "127.0.0.1"
     port: int = Field(default=7666, ge=0, le=65535)
     public_url: str | None = None
     nerve_url: str | None = None
+    nerve_public_url: str | None = None
     nerve_token_file: Path | None = None
+    redis_url: SecretStr | None = None
+    redis_url_file: Path | None = None
 
     body_max_bytes: int = 64 * 1024
     payload_max_bytes: int = 256 * 1024
@@ -65,6 +69,13 @@ class Settings(BaseSettings):
     webhook_retry_seconds: float = Field(default=5, gt=0)
     webhook_give_up_seconds: int = Field(default=3 * 24 * 3600, gt=0)
 
+    @field_validator("redis_url")
+    @classmethod
+    def _is_a_redis(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not re.match("(rediss?|unix)://|$", url.get_secret_value()):
+            raise ValueError("a URL of Redis or Valkey begins with redis://, rediss:// or unix://")
+        return url
+
     def database_dsn(self) -> str:
         """The libpq URL of the database.
 
@@ -76,3 +87,13 @@ class Settings(BaseSettings):
         if self.database_url_file is not None:
             return read_secret(self.database_url_file)
         raise ValueError("READYROOM_DATABASE_URL (or READYROOM_DATABASE_URL_FILE) is not set")
+
+    def redis(self) -> str | None:
+        """The URL of the Redis or Valkey between the replicas of the embedded nerve; None: there is none.
+
+        Raises:
+            OSError, UnicodeDecodeError: its file cannot be read.
+        """
+        if self.redis_url is not None:
+            return self.redis_url.get_secret_value() or None
+        return read_secret(self.redis_url_file) if self.redis_url_file is not None else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from bench import delays, machine, results, say, wakes, wrk
+from bench import delays, machine, nerve, results, say, wakes, wrk
 from bench.database import value
 from bench.load import LoadFailed
 from bench.meter import Meter
@@ -20,7 +21,7 @@ from bench.surroundings import surroundings
 CONTESTS = {say.NAME: say}
 PAGE_COLUMNS = 160
 """Where the output is no terminal, nothing needs to be folded."""
-SCENARIOS = (*CONTESTS, wakes.NAME)
+SCENARIOS = (*CONTESTS, wakes.NAME, nerve.NAME)
 
 
 def main(
@@ -30,6 +31,11 @@ def main(
     wakes_a_rung: Annotated[
         int, typer.Option("--wakes", min=1, max=wakes.MOST_ROUNDS, help="Wakes of each rung.")
     ] = 50,
+    listeners: Annotated[
+        list[int] | None, typer.Option(min=1, help="Listeners of the nerve; may be given again.")
+    ] = None,
+    says: Annotated[int, typer.Option(min=1, help="Says to each number of listeners.")] = 100,
+    idle_seconds: Annotated[int, typer.Option(min=1, help="How long idle listeners are watched.")] = 20,
     folder: Annotated[Path | None, typer.Option(help="Where the database lies meanwhile.")] = None,
     keep: Annotated[bool, typer.Option(help="Write bench/results/.")] = True,
 ) -> None:
@@ -48,6 +54,9 @@ def main(
         try:
             if name == wakes.NAME:
                 wake(console, rounds=wakes_a_rung, folder=folder, keep=keep)
+            elif name == nerve.NAME:
+                numbers = listeners or nerve.LISTENERS
+                listen(console, numbers, says=says, idle_seconds=idle_seconds, folder=folder, keep=keep)
             else:
                 run(console, name, rounds=rounds, seconds=seconds, folder=folder, keep=keep)
         except (LoadFailed, machine.NotUp) as error:
@@ -85,6 +94,25 @@ def wake(console: Console, *, rounds: int, folder: Path | None, keep: bool) -> N
     delays.report(console, measured)
     if keep:
         results.keep(wakes.NAME, wakes.document(measured))
+
+
+def listen(
+    console: Console,
+    listeners: Sequence[int],
+    *,
+    says: int,
+    idle_seconds: int,
+    folder: Path | None,
+    keep: bool,
+) -> None:
+    """Run the scenario of the nerve, which has no baseline either."""
+    with console.status("listening") as status:
+        measured = nerve.measure(
+            listeners, says=says, idle_seconds=idle_seconds, folder=folder, progress=status.update
+        )
+    delays.report_nerve(console, measured)
+    if keep:
+        results.keep(nerve.NAME, nerve.document(measured))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the bench prints of wakes: a table a rung and one of the nudges."""
+"""What the bench prints of wakes and nudges: tables of delays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bench import nerve
+from bench.nudges import Fanout
 from bench.report import surroundings
 from bench.spread import Spread
 from bench.wakes import TITLE, Series, Wakes, document
@@ -14,8 +16,7 @@ from bench.wakes import TITLE, Series, Wakes, document
 def report(console: Console, measured: Wakes) -> None:
     """Print what was measured."""
     console.print(_table(TITLE, {_heading(one): one.steps() for one in measured.series}))
-    fanouts = {f"listeners: {one.listeners}": one.steps() for one in measured.fanouts}
-    console.print(_table("from say to nudge", fanouts))
+    console.print(_fanouts(measured.fanouts))
     console.print(surroundings(document(measured)))
     for one in measured.series:
         if one.held:
@@ -23,6 +24,21 @@ def report(console: Console, measured: Wakes) -> None:
             console.print(f"{one.rung}: wakes were put off: {reasons}", style="yellow", markup=False)
     if len(measured.series) == 1:
         console.print("There is no tmux here, so that rung is not measured.", style="yellow")
+
+
+def report_nerve(console: Console, measured: nerve.Measured) -> None:
+    """Print what was measured of the nerve."""
+    console.print(_fanouts(measured.fanouts))
+    idle = measured.idle
+    console.print(
+        f"each of {idle.connections} idle connections: {idle.cpu_micros:.0f} µs of processor time a second, "
+        f"{idle.kib:.0f} KiB of memory, in the record's process"
+    )
+    console.print(surroundings(nerve.document(measured)))
+
+
+def _fanouts(fanouts: list[Fanout]) -> Table:
+    return _table(nerve.TITLE, {f"listeners: {one.listeners}": one.steps() for one in fanouts})
 
 
 def _heading(one: Series) -> str:

@@ -7,8 +7,8 @@ import json
 import random
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from bench.load import LoadFailed
@@ -18,11 +18,15 @@ from readyroom.demo.stage import Stage, clean_environment
 
 ROOM = "nudges"
 LISTENERS = (1, 100)
+LISTENERS_A_PROCESS = 100
 SAYS = 100
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 HEAR_SECONDS = 10.0
 PAUSE_SECONDS = (0.01, 0.04)
 """Between two says, by chance, so that no clock of the nerve keeps time with them."""
+
+Ears = asyncio.StreamReader
+"""What a process of listeners tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +62,52 @@ async def fanouts(stage: Stage) -> list[Fanout]:
             record.agent = (await record.checkin(role=ROOM))["agent"]
             await record.start(ROOM)
         nerve = await speaker.nerve()
-        return [
-            await _fanout(speaker, nerve["url"], [tokens[number % 2] for number in range(listeners)])
-            for listeners in LISTENERS
-        ]
+        made = []
+        for listeners in LISTENERS:
+            async with hearing(nerve["url"], [tokens[number % 2] for number in range(listeners)]) as ears:
+                made.append(await fanout(speaker, ears, listeners, says=SAYS))
+        return made
 
 
-async def _fanout(speaker: Record, url: str, tokens: list[str]) -> Fanout:
+async def fanout(speaker: Record, ears: Sequence[Ears], listeners: int, *, says: int) -> Fanout:
+    """Say so many notes in the room, one at a time; each has been heard by all before the next.
+
+    Raises:
+        LoadFailed: a nudge did not come.
+    """
     answered, heard, last = [], [], []
-    async with _ears(url, tokens) as ears:
-        for number in range(SAYS):
-            await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
-            begun = time.time()
-            await speaker.say(ROOM, f"Note {number}.")
-            answered.append(time.time() - begun)
-            moments = json.loads(await _line(ears, within=HEAR_SECONDS))
-            heard += [moment - begun for moment in moments]
-            last.append(max(moments) - begun)
-    return Fanout(len(tokens), Spread.of(answered), Spread.of(heard), Spread.of(last))
+    for number in range(says):
+        await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
+        begun = time.time()
+        await speaker.say(ROOM, f"Note {number}.")
+        answered.append(time.time() - begun)
+        lines = await asyncio.gather(*(_line(each, within=HEAR_SECONDS) for each in ears))
+        moments = [moment for line in lines for moment in json.loads(line)]
+        heard += [moment - begun for moment in moments]
+        last.append(max(moments) - begun)
+    return Fanout(listeners, Spread.of(answered), Spread.of(heard), Spread.of(last))
 
 
 @asynccontextmanager
-async def _ears(url: str, tokens: list[str]) -> AsyncIterator[asyncio.StreamReader]:
+async def hearing(url: str, tokens: Sequence[str]) -> AsyncIterator[list[Ears]]:
+    """A listener for each token, a hundred in a process of their own, once all can hear.
+
+    Raises:
+        LoadFailed: not all could in time.
+    """
+    async with AsyncExitStack() as stack:
+        firsts = range(0, len(tokens), LISTENERS_A_PROCESS)
+        started = [
+            await stack.enter_async_context(_process(url, tokens[first : first + LISTENERS_A_PROCESS]))
+            for first in firsts
+        ]
+        for ears in started:
+            await _line(ears, within=START_SECONDS)
+        yield started
+
+
+@asynccontextmanager
+async def _process(url: str, tokens: Sequence[str]) -> AsyncIterator[Ears]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.ears"),
         stdin=asyncio.subprocess.PIPE,
@@ -91,15 +119,15 @@ async def _ears(url: str, tokens: list[str]) -> AsyncIterator[asyncio.StreamRead
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(json.dumps({"url": url, "room": ROOM, "tokens": tokens}).encode() + b"\n")
-        await _line(process.stdout, within=START_SECONDS)
+        wanted = {"url": url, "room": ROOM, "tokens": list(tokens)}
+        process.stdin.write(json.dumps(wanted).encode() + b"\n")
         yield process.stdout
     finally:
         process.kill()
         await process.wait()
 
 
-async def _line(ears: asyncio.StreamReader, *, within: float) -> str:
+async def _line(ears: Ears, *, within: float) -> str:
     try:
         async with asyncio.timeout(within):
             line = await ears.readline()

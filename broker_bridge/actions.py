@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from broker_bridge.connection import Frame
+from broker_bridge.nerve import Credential
+from broker_bridge.outbox import Parcel
+from broker_bridge.queues import Queue
+from broker_bridge.said import Said
+
 
 @dataclass(frozen=True, slots=True)
 class Emit:
@@ -24,10 +30,15 @@ class HangUp:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Look a token up, then come back with `admitted`."""
+    """Find out whom a credential admits, then come back with `admitted`."""
 
     connection: str
-    token: str
+    credential: Credential
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Find out who may stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +49,86 @@ class Answer:
     ack: Any = None
 
 
-Action = Emit | HangUp | Ask | Answer
+@dataclass(frozen=True, slots=True)
+class PassOn:
+    """Tell the other replicas of this nerve, if there are any; here it has been delivered."""
+
+    parcel: Parcel
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Ask the store to open a queue for a connection, then come back with `answered`."""
+
+    connection: str
+    frame: Frame
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """Ask the store for the queues that a message may be for, then come back with `answered`."""
+
+    connection: str
+    frame: Frame
+    realm: str
+    said: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Have the store keep a message in some queues, then come back with `answered`.
+
+    Attributes:
+        copies: what is sent to those who have none.
+    """
+
+    connection: str
+    frame: Frame
+    realm: str
+    said: Said
+    copies: tuple[Emit, ...]
+    queues: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Tell the store that a message is done with, then come back with `answered`."""
+
+    connection: str
+    frame: Frame
+    realm: str
+    holder: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """From now on send over this connection what the queue holds; over no other."""
+
+    connection: str
+    realm: str
+    queue: int
+    acknowledged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """Send nothing more of the queue over this connection."""
+
+    connection: str
+    queue: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Have the store delete a queue."""
+
+    realm: str
+    queue: int
+
+
+Question = Open | Find | Keep | Acknowledge
+"""Asks the store. The frame behind it is answered when the store has answered."""
+
+Action = Emit | HangUp | Ask | LookAgain | Answer | Question | Attach | Detach | Forget | PassOn

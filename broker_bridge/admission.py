@@ -2,71 +2,76 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
-import time
-from collections.abc import Callable
+from collections.abc import Collection
+from typing import Any
 
 import aiohttp
-import structlog
 
-from broker_bridge.nerve import ANY_REALM, Admission
+from broker_bridge.nerve import ANY_REALM, Admission, Credential
 from broker_bridge.nudge import PRODUCER
 
-log = structlog.get_logger()
-
-FRESH_SECONDS = 10.0
 ASK_SECONDS = 4.0
+IDS_A_CALL = 5000
 
 
 class AskTheRecord:
-    """Looks tokens up by asking the record whom they belong to; an answer is believed for ten seconds."""
+    """Asks the record whom to admit, by the token that the two share. Tokens and tickets travel as hashes."""
 
-    def __init__(self, http: aiohttp.ClientSession, record_url: str, *, record_token: str | None) -> None:
-        """`record_token` is what the record itself logs in with, to speak to every realm."""
-        self._http, self._url, self._record_token = http, record_url.rstrip("/"), record_token
-        self._known: dict[str, tuple[float, Admission]] = {}
+    def __init__(self, http: aiohttp.ClientSession, record_url: str, *, record_token: str) -> None:
+        """`record_token` is what the record logs in with here, to speak to every realm, and we there."""
+        self._http, self._url = http, record_url.rstrip("/")
+        self.renew(record_token)
 
-    async def admit(self, token: str) -> Admission | None:
-        """Whom the token belongs to; None when to nobody.
+    def renew(self, record_token: str) -> None:
+        """Share another token with the record from now on."""
+        self._token = record_token
+        record_id = f"record_{_hash(record_token)[:16]}"
+        self.record = Admission(ANY_REALM, PRODUCER, "producer", record_id, "record")
+        """What the record is admitted as."""
+
+    async def admit(self, credential: Credential) -> Admission | None:
+        """See `Doorkeeper.admit`.
 
         Raises:
-            aiohttp.ClientError: the record cannot be asked, or gives no answer.
+            aiohttp.ClientError, TimeoutError: the record cannot be asked, or gives no answer.
         """
-        if self._record_token and hmac.compare_digest(token.encode(), self._record_token.encode()):
-            return Admission(ANY_REALM, PRODUCER, "producer", "the record")
-        if not (token.isascii() and token.isprintable()):
-            return None
-        asked, admission = self._known.get(token, (float("-inf"), None))
-        if time.monotonic() - asked < FRESH_SECONDS:
-            return admission
-        return await self._ask(token)
+        if credential.by == "realm":
+            return await self._admitted(credential.by, credential.value)
+        key = _hash(credential.value)
+        if credential.by == "token" and hmac.compare_digest(key, _hash(self._token)):
+            return self.record
+        return await self._admitted(credential.by, key)
 
-    async def recheck(self, hang_up: Callable[[Callable[[Admission], bool]], object]) -> None:
-        """For ever: hang up on those whose tokens the record no longer knows, ten seconds later at most."""
-        while True:
-            await asyncio.sleep(FRESH_SECONDS)
-            for token, (_, admission) in list(self._known.items()):
-                try:
-                    still = await self._ask(token)
-                except (aiohttp.ClientError, TimeoutError) as exc:
-                    log.warning("nerve_recheck_failed", error=type(exc).__name__)
-                    break  # who was admitted stays while the record is away
-                if still != admission:
-                    hang_up(lambda one, gone=admission.token_id: one.token_id == gone)  # type: ignore[misc]
+    async def valid(self, token_ids: Collection[str]) -> set[str]:
+        """See `Doorkeeper.valid`.
 
-    async def _ask(self, token: str) -> Admission | None:
-        timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
-        headers = {"Authorization": f"Bearer {token}"}
-        whoami = f"{self._url}/v1/whoami"
-        async with self._http.get(whoami, headers=headers, timeout=timeout, allow_redirects=False) as reply:
-            self._known.pop(token, None)
-            if reply.status == 401:
-                return None
+        Raises:
+            aiohttp.ClientError, TimeoutError: the record cannot be asked, or gives no answer.
+        """
+        valid = {self.record.token_id}
+        asked = sorted(set(token_ids) - valid)
+        for first in range(0, len(asked), IDS_A_CALL):
+            answer = await self._ask("/valid", {"token_ids": asked[first : first + IDS_A_CALL]})
+            valid.update(answer["token_ids"])
+        return valid
+
+    async def _admitted(self, by: str, key: str) -> Admission | None:
+        admission = (await self._ask("", {"by": by, "key": key}))["admission"]
+        return Admission(**admission) if admission is not None else None
+
+    async def _ask(self, path: str, body: dict[str, Any]) -> Any:
+        async with self._http.post(
+            f"{self._url}/v1/nerve/admissions{path}",
+            json=body,
+            headers={"Authorization": f"Bearer {self._token}"},
+            timeout=aiohttp.ClientTimeout(total=ASK_SECONDS),
+            allow_redirects=False,
+        ) as reply:
             reply.raise_for_status()
-            who = await reply.json()
-        digest = hashlib.sha256(token.encode()).hexdigest()[:16]
-        admission = Admission(who["realm"], who["agent"], "consumer", digest)
-        self._known[token] = (time.monotonic(), admission)
-        return admission
+            return await reply.json()
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -3,41 +3,77 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, Literal
 
 import socketio
 import structlog
 
-from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.actions import (
+    Acknowledge,
+    Action,
+    Answer,
+    Ask,
+    Attach,
+    Detach,
+    Emit,
+    Find,
+    Forget,
+    HangUp,
+    Keep,
+    LookAgain,
+    Open,
+    PassOn,
+    Question,
+)
 from broker_bridge.guard import ASGI, guarded, mounted
 from broker_bridge.limits import Limits
-from broker_bridge.nerve import Admission, Admit
+from broker_bridge.nerve import Admission, Credential, Doorkeeper
 from broker_bridge.nudge import Nudge
-from broker_bridge.outbox import Outbox
+from broker_bridge.outbox import Outbox, Parcel
 from broker_bridge.protocol import Protocol
+from broker_bridge.pumps import Pumps
+from broker_bridge.queues import Kept, Store, Unkept
 from broker_bridge.sockets import Encoded, Sockets
 
 log = structlog.get_logger()
 
 ADMISSION_SECONDS = 5
+STORE_SECONDS = 5
 AT_ONCE = 50
-"""Deliveries of one nudge without a pause; about two milliseconds."""
+"""Deliveries without a pause; about two milliseconds."""
 
 
 class EmbeddedBroker:
     """A nerve and its own broker. Use it from the event loop that it was started on."""
 
-    def __init__(self, *, admit: Admit, limits: Limits | None = None, tick: float = 0.008) -> None:
-        """`admit` looks tokens up; nudges of one room leave at most once in `tick` seconds."""
-        self._admit, self._tick = admit, tick
+    def __init__(
+        self,
+        *,
+        door: Doorkeeper,
+        limits: Limits | None = None,
+        tick: float = 0.008,
+        recheck_seconds: float | None = None,
+        store: Store | None = None,
+    ) -> None:
+        """Nudges of one room leave at most once in `tick` seconds.
+
+        Every `recheck_seconds` the door is asked who may stay; None: only after `look_again`.
+        Without a `store` nothing of other programs is durable; nudges never are.
+        """
+        self._door, self._tick, self._recheck_seconds = door, tick, recheck_seconds
         self._limits = limits or Limits()
-        self._protocol = Protocol(self._limits)
+        self._protocol = Protocol(self._limits, keeps=store is not None)
+        self._store = store
+        self._pumps = Pumps(store, self._deliver) if store is not None else None
         self._sockets = Sockets(self._limits)
         self._outbox = Outbox()
         self._loops: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._on_produced: Callable[[Parcel], None] = lambda _: None
+        self._look_again = asyncio.Event()
         self._revocations = 0
         self._running = False
         server = self._sockets.server
@@ -69,10 +105,22 @@ class EmbeddedBroker:
         """See `Nerve.nudge`."""
         self._outbox.put(nudge, realm=realm, names=names)
 
+    def on_produced(self, callback: Callable[[Parcel], None]) -> None:
+        """Call back with each nudge that a record produced over a connection, once it is delivered here."""
+        self._on_produced = callback
+
+    def remind(self) -> None:
+        """Nudge everybody who listens here once, for nudges may have been lost."""
+        names: dict[str, set[str]] = {}
+        for admission in self._protocol.admissions.values():
+            names.setdefault(admission.realm, set()).add(admission.name)
+        for realm, told in names.items():
+            self.nudge(Nudge.now(conv="@everyone", sender="system"), realm=realm, names=told)
+
     def hang_up(self, which: Callable[[Admission], bool]) -> int:
         """Close every connection whose admission is among `which`, at once; returns how many.
 
-        A login that is being looked up at this moment is looked up once more.
+        A login that is being looked up at this moment is checked once more.
         """
         self._revocations += 1
         ids = [id for id, admission in self._protocol.admissions.items() if which(admission)]
@@ -80,12 +128,16 @@ class EmbeddedBroker:
             self._forget(id)
         return len(ids)
 
+    def look_again(self) -> None:
+        """Soon, ask the door who may stay, and hang up on the others."""
+        self._look_again.set()
+
     async def start(self) -> None:
         """Begin to carry nudges and to hang up on strangers."""
         if self._running:
             return
         self._running = True
-        self._loops = [asyncio.create_task(self._carry()), asyncio.create_task(self._sweep())]
+        self._loops = [asyncio.create_task(loop()) for loop in (self._carry, self._sweep, self._recheck)]
 
     async def close(self) -> None:
         """Hang up on everybody and stop."""
@@ -96,6 +148,8 @@ class EmbeddedBroker:
         await self._sockets.sweep((), now=time.monotonic(), grace=0)
         for loop in self._loops:
             loop.cancel()
+        if self._pumps is not None:
+            await self._pumps.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=0.5)
         for task in self._tasks:
@@ -109,9 +163,7 @@ class EmbeddedBroker:
             await self._outbox.filled()
             for parcel in self._outbox.take():
                 emits = self._protocol.nudge(parcel.nudge, realm=parcel.realm, names=parcel.names)
-                for first in range(0, len(emits), AT_ONCE):
-                    await self._kept(self._perform(emits[first : first + AT_ONCE]))
-                    await asyncio.sleep(0)  # the record shares this loop
+                await self._kept(self._perform(emits))
             await asyncio.sleep(self._tick)
 
     async def _sweep(self) -> None:
@@ -120,6 +172,21 @@ class EmbeddedBroker:
             admitted = self._protocol.admissions
             work = self._sockets.sweep(admitted, now=time.monotonic(), grace=self._limits.grace)
             await self._kept(work)
+            await self._kept(self._perform(self._protocol.tidy(now=time.monotonic())))
+
+    async def _recheck(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._recheck_seconds):
+                    await self._look_again.wait()
+            self._look_again.clear()
+            held = {admission.token_id for admission in self._protocol.admissions.values()}
+            try:
+                over = held.difference(await self._door.valid(held))
+            except Exception as exc:
+                log.warning("nerve_recheck_failed", error=type(exc).__name__)
+                continue  # who was admitted stays while the door does not answer
+            self.hang_up(lambda admission: admission.token_id in over)  # noqa: B023
 
     async def _kept(self, work: Awaitable[None]) -> None:
         """Do one piece of work; what goes wrong in it ends nothing else."""
@@ -146,35 +213,97 @@ class EmbeddedBroker:
 
     async def _perform(self, actions: Iterable[Action]) -> None:
         last: tuple[str, Any] = ("", None)
-        packet: Encoded | None = None
-        for action in actions:
+        packets: list[Encoded] = []
+        for number, action in enumerate(actions, start=1):
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)  # the record shares this loop
             match action:
                 case Emit(to, event, payload):
                     if last[0] != event or last[1] is not payload:  # one nudge goes to many
-                        last, packet = (event, payload), self._sockets.encode(event, payload)
-                    if packet is not None and not await self._sockets.send(to, packet):
+                        last, packets = (event, payload), self._sockets.encode(event, payload)
+                    if not await self._sockets.send(to, packets):
                         log.warning("nerve_reader_dropped", connection=to)
                         self._forget(to, cut=True)
                 case HangUp(connection):
                     self._forget(connection)
-                case Ask(connection, token):
-                    self._spawn(self._ask(connection, token))
+                case Ask(connection, credential):
+                    self._spawn(self._ask(connection, credential))
+                case LookAgain():
+                    self.look_again()
+                case PassOn(parcel):
+                    self._on_produced(parcel)
                 case Answer(frame, ack):
                     if not frame.done():
                         frame.set_result(ack)
+                case Open() | Find() | Keep() | Acknowledge():
+                    self._spawn(self._put(action))
+                case Attach() | Detach() | Forget():
+                    self._move(action)
 
-    async def _ask(self, connection: str, token: str) -> None:
+    async def _ask(self, connection: str, credential: Credential) -> None:
         try:
             async with asyncio.timeout(ADMISSION_SECONDS):
-                revocations = -1
-                while revocations != self._revocations:
-                    revocations = self._revocations
-                    admission = await self._admit(token)
+                admission = await self._admitted(credential)
         except Exception as exc:
             log.warning("nerve_admission_failed", error=type(exc).__name__)
             await self._perform(self._protocol.unanswered(connection))
         else:
             await self._perform(self._protocol.admitted(connection, admission))
+
+    async def _admitted(self, credential: Credential) -> Admission | None:
+        """Whom the door admits, and still does after whatever was revoked while it was asked."""
+        revocations = self._revocations
+        admission = await self._door.admit(credential)
+        while admission is not None and revocations != self._revocations:
+            revocations = self._revocations
+            if admission.token_id not in await self._door.valid({admission.token_id}):
+                return None
+        return admission
+
+    async def _put(self, asked: Question) -> None:
+        """Ask the store, and go on with what it says."""
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                answer = await self._store_says(asked)
+        except (Unkept, TimeoutError) as exc:
+            log.warning("nerve_store_failed", error=type(exc).__name__)
+            answer = Unkept()
+        await self._perform(self._protocol.answered(asked, answer))
+
+    async def _store_says(self, asked: Question) -> Any:
+        assert self._store is not None
+        assert self._pumps is not None
+        match asked:
+            case Open(connection, _, queue):
+                return await self._store.open(queue, connection=connection)
+            case Find(_, _, realm, said):
+                return await self._store.matching(realm, producer=said.producer, event=said.event)
+            case Keep(_, _, realm, said, _, queues):
+                kept = await self._store.keep(realm, queues, said.envelope, seconds=said.seconds)
+                self._pumps.wake(kept)
+                return kept
+            case Acknowledge(connection, _, realm, holder, id):
+                verdict, done = await self._store.acknowledged(realm, holder, id, connection=connection)
+                self._pumps.acknowledged(done)
+                return verdict
+
+    def _move(self, action: Attach | Detach | Forget) -> None:
+        assert self._store is not None
+        assert self._pumps is not None
+        match action:
+            case Attach():
+                self._pumps.attach(action)
+            case Detach(connection, queue):
+                self._pumps.detach(connection, queue)
+            case Forget(realm, queue):
+                self._spawn(self._store.forget(realm, queue))
+
+    async def _deliver(self, connection: str, queue: int, messages: Sequence[Kept]) -> bool:
+        """Send messages of a queue; whether the connection was there for all of them."""
+        emits = self._protocol.deliver(connection, queue, messages)
+        await self._perform(emits)
+        still = self._sockets.is_open(connection) and self._protocol.knows(connection)
+        return still and len(emits) == len(messages)
 
     def _forget(self, id: str, *, cut: bool = False) -> None:
         """From now on this connection hears nothing and can do nothing; its socket follows."""

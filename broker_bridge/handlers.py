@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Literal
 
-from broker_bridge import frames, presence
-from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge import durable, frames
+from broker_bridge.actions import Action, Answer, Ask, HangUp, LookAgain
+from broker_bridge.chunks import BadPiece
 from broker_bridge.connection import Connection, Frame
-from broker_bridge.publishing import produce, producer
-from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous
+from broker_bridge.nerve import Credential
+from broker_bridge.publishing import is_record, produce, producer
+from broker_bridge.refusals import REFUSED, auth_fail, error, is_anonymous, no_anonymous
 from broker_bridge.registry import Registry
 from broker_bridge.subscriptions import Subscription, fold
 
@@ -18,19 +22,25 @@ Handler = Callable[[Registry, Connection, Frame], Iterator[Action]]
 
 
 def authentication(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
-    """Ask who bears the token; only a token counts, whatever realm or role is claimed beside it."""
+    """Ask whom the token, or the ticket, admits, whatever realm or role is claimed beside it.
+
+    Without either, a realm may be named that lets anonymous listeners in; they only listen.
+    """
     body = frames.body(frame.payload)
     if connection.admission is not None:
         yield auth_fail(connection, 403, "This connection is logged in already")
     elif body is None:
         yield auth_fail(connection, 401, "AUTHENTICATION needs an object with a token")
-    elif not body.get("token"):
-        yield auth_fail(connection, 401, "A token is needed to log in")
-    elif (token := _token(body["token"], limit=registry.limits.text)) is None:
-        yield auth_fail(connection, 401, "This token is not valid here")
+    elif (by := _named(body)) is None:
+        yield auth_fail(connection, 401, REFUSED["realm"])
+    elif by == "realm" and (role := body.get("role", "consumer")) != "consumer":
+        code = 403 if role in ("producer", "both") else 401
+        yield auth_fail(connection, code, "Without a token one can only listen, with the role consumer")
+    elif (value := _printable(body[by], limit=registry.limits.text)) is None:
+        yield auth_fail(connection, 401, REFUSED[by])
     else:
-        connection.asking = True
-        yield Ask(connection.id, token)
+        connection.asking = Credential(by, value)
+        yield Ask(connection.id, connection.asking)
 
 
 def consumer(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
@@ -40,10 +50,10 @@ def consumer(registry: Registry, connection: Connection, frame: Frame) -> Iterat
     if name is None or not registry.limits.has_room(connection.consumers, name):
         yield error(connection, -1, "CONSUMER needs a name, and a connection holds few of them")
         return
-    if is_anonymous(name):
+    assert connection.admission is not None
+    if is_anonymous(name) and connection.admission.kind != "anonymous":
         yield from no_anonymous(connection, "consumers")
         return
-    assert connection.admission is not None
     id = frames.text(body.get("id"), limit=registry.limits.text) or connection.id
     earlier = registry.claim_consumer(connection, connection.admission, name, id)
     if earlier is not None:
@@ -58,37 +68,25 @@ def subscribe(registry: Registry, connection: Connection, frame: Frame) -> Itera
     if subscription is None:
         yield error(connection, -2, "SUBSCRIBE needs an event and, where given, a producer's name")
         return
-    key = (subscription.key, subscription.topic)
+    key = subscription.pair
     if key not in connection.subscriptions and len(connection.subscriptions) >= registry.limits.subscriptions:
         yield error(connection, -5, "Too many subscriptions on this connection")
         return
-    connection.subscriptions[key] = subscription
-    yield from presence.subscribed(connection, subscription, registry.realm(connection.realm))
+    yield from durable.subscribe(registry, connection, frame, body or {}, subscription)
 
 
 def unsubscribe(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
     """Hear a pair no longer, named as `producer-event` or as it was subscribed to."""
     body = frames.body(frame.payload)
     named = Subscription.read(body, limit=registry.limits.text) if body is not None else None
-    if named is not None:
-        key = named.key
-    elif isinstance(frame.payload, str):
-        key = fold(frame.payload)
-    else:
-        return
-    for topic in (False, True):
-        connection.subscriptions.pop((key, topic), None)
-    yield from ()
-
-
-def ack(_: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
-    """Nothing is delivered for acknowledgement yet, so nothing can be pending."""
-    body = frames.body(frame.payload) or {}
-    named = next((body[key] for key in ("msgId", "msg_id", "id") if body.get(key)), None)
-    code, message = (404, "Pending ACK not found") if named else (400, "ACK requires msgId")
-    answer = {"ok": False, "code": code, "message": message}
-    yield Emit(connection.id, "ACK_FAIL", answer)
-    yield Answer(frame.ref, answer)
+    for subscription in list(connection.subscriptions.values()):
+        if named is not None:
+            is_named = (named.producer, named.event) == (subscription.producer, subscription.event)
+        else:
+            is_named = isinstance(frame.payload, str) and fold(frame.payload) == subscription.key
+        if is_named:
+            del connection.subscriptions[subscription.pair]
+            yield from durable.forget(connection, subscription)
 
 
 def ping(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:
@@ -100,9 +98,15 @@ def ping(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:
         yield Answer(frame.ref, json.dumps(pong, separators=(",", ":")))
 
 
-def chunk(_: Registry, connection: Connection, __: Frame) -> Iterator[Action]:
-    """Large messages in pieces are not carried."""
-    yield error(connection, -2, "Messages in pieces are not carried; keep PRODUCE under the frame's limit")
+def chunk(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
+    """A piece of a PRODUCE that is too large for one frame; the last one produces it."""
+    try:
+        text = connection.transfers.add(frames.body(frame.payload) or {}, now=frame.at)
+    except BadPiece as bad:
+        yield error(connection, -2, str(bad))
+        return
+    if text is not None:
+        yield from produce(registry, connection, replace(frame, payload=text))
 
 
 def not_offered(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:
@@ -110,11 +114,20 @@ def not_offered(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:
     yield Answer(frame.ref, {"ok": False, "code": 501, "message": f"{frame.event} is not offered here"})
 
 
+def look_again(_: Registry, connection: Connection, __: Frame) -> Iterator[Action]:
+    """The record says that somebody may have to go. Nobody else can say so."""
+    if is_record(connection.admission):
+        yield LookAgain()
+
+
 def quit_(_: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
     """Hang up on the sender, who names its own connection."""
     if frame.payload == connection.id:
         yield HangUp(connection.id)
 
+
+LOOK_AGAIN = "LOOK_AGAIN"
+"""The one event that the original does not know."""
 
 HANDLERS: Mapping[str, Handler] = {
     "AUTHENTICATION": authentication,
@@ -124,9 +137,10 @@ HANDLERS: Mapping[str, Handler] = {
     "UNSUBSCRIBE": unsubscribe,
     "PRODUCE": produce,
     "PRODUCE_CHUNK": chunk,
-    "ACK": ack,
+    "ACK": durable.acknowledge,
     "PING": ping,
     "QUIT": quit_,
+    LOOK_AGAIN: look_again,
     **dict.fromkeys(
         (
             "KEY_PUBLISH",
@@ -146,6 +160,15 @@ HANDLERS: Mapping[str, Handler] = {
 """Anything else (HELLO, DEBUG, …) is let pass without an answer."""
 
 
-def _token(value: object, *, limit: int) -> str | None:
-    token = frames.text(value, limit=limit)
-    return token if token is not None and token.isprintable() else None
+def _named(body: frames.Body) -> Literal["token", "ticket", "realm"] | None:
+    """What is there to log in with; the first of them counts."""
+    if body.get("token"):
+        return "token"
+    if body.get("ticket"):
+        return "ticket"
+    return "realm" if body.get("realm") else None
+
+
+def _printable(value: object, *, limit: int) -> str | None:
+    text = frames.text(value, limit=limit)
+    return text if text is not None and text.isprintable() else None

@@ -20,7 +20,14 @@ class Limits:
         burst: frames at once.
         flood: frames dropped for going over the rate, in all.
         outgoing: packets that wait for a slow reader.
+        outgoing_size: characters that wait for one.
+        pieces: of one message.
+        transfers: unfinished messages in pieces.
+        transfer: characters of them, together.
+        transfer_seconds: until one is given up of which nothing more comes.
+        assembling: characters of all unfinished messages of all connections.
         links: connections of one box, person or nerve token.
+        anonymous: anonymous listeners of one realm.
         grace: seconds until a connection must be admitted.
     """
 
@@ -33,7 +40,14 @@ class Limits:
     burst: int = 200
     flood: int = 2000
     outgoing: int = 2000
+    outgoing_size: int = 64 * 1024 * 1024
+    pieces: int = 128
+    transfers: int = 4
+    transfer: int = 8 * 1024 * 1024
+    transfer_seconds: float = 30
+    assembling: int = 64 * 1024 * 1024
     links: int = 64
+    anonymous: int = 200
     grace: float = 10
 
     def has_room(self, names: Collection[str], name: str) -> bool:
@@ -58,3 +72,7 @@ class Bucket:
             return False
         self._left -= 1
         return True
+
+    def give(self) -> None:
+        """Give one back: what it was for cost nobody anything."""
+        self._left = min(self._burst, self._left + 1)

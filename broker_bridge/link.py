@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -14,6 +15,8 @@ import structlog
 
 from broker_bridge import frames
 from broker_bridge.logs import quiet
+from broker_bridge.packets import TextPacket
+from broker_bridge.racing import unless_lost
 
 log = structlog.get_logger()
 
@@ -31,6 +34,16 @@ class Lost(Exception):
 
 class Refused(Lost):
     """The broker will not have this token; asking again at once helps nobody."""
+
+
+class Client(socketio.AsyncClient):  # type: ignore[misc]
+    """A client that lets pass what is no packet, instead of leaving a task that failed."""
+
+    async def _handle_eio_message(self, data: Any) -> None:
+        try:
+            await super()._handle_eio_message(data)
+        except (ValueError, TypeError, LookupError, RecursionError):
+            log.debug("nerve_packet_ignored")
 
 
 class Line:
@@ -82,6 +95,7 @@ class Link:
         self._url, self._token, self._use, self._on_event = url, token, use, on_event
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._renewed = asyncio.Event()
         self.trouble: str | None = None
         """Why there is no line now; None while there is one, and before the first attempt."""
 
@@ -96,6 +110,12 @@ class Link:
             if not self._closed:
                 raise
 
+    def renew(self, token: str) -> None:
+        """Log in with this token from now on: at once, unless the line stands with the same one already."""
+        if token != self._token or self.trouble is not None:
+            self._token = token
+            self._renewed.set()
+
     async def close(self) -> None:
         """End `run`, or keep it from beginning; twice is fine."""
         self._closed = True
@@ -107,6 +127,7 @@ class Link:
         clock, failures = asyncio.get_running_loop(), 0
         while True:
             began, longest = clock.time(), LONGEST_PAUSE
+            self._renewed.clear()
             try:
                 await self._once()
             except Lost as exc:
@@ -115,31 +136,34 @@ class Link:
             except Exception:
                 log.exception("nerve_link_failed")
             failures = 0 if clock.time() - began > STEADY else failures + 1
-            await asyncio.sleep(_pause(longest, failures))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause(longest, failures)):
+                    await self._renewed.wait()
 
     async def _once(self) -> None:
         async with self._dialled() as line:
             self.trouble = None
-            work = asyncio.ensure_future(self._use(line))
+            renewed = asyncio.ensure_future(self._until_renewed())
             try:
-                await asyncio.wait({work, line.lost}, return_when=asyncio.FIRST_COMPLETED)
+                await unless_lost(unless_lost(self._use(line), line.lost), renewed)
             finally:
-                work.cancel()
-                await asyncio.gather(work, return_exceptions=True)
-            for ended in (line.lost, work):
-                if ended.done() and not ended.cancelled():
-                    ended.result()
+                renewed.cancel()
         raise Lost("the broker closed the connection")
+
+    async def _until_renewed(self) -> None:
+        await self._renewed.wait()
+        raise Lost("the token has changed")
 
     @asynccontextmanager
     async def _dialled(self) -> AsyncIterator[Line]:
         """A line that is logged in. Its HTTP session goes with it: that closes what socket.io leaves open."""
         client_timeout = aiohttp.ClientTimeout(total=None, sock_connect=DIAL_SECONDS)
         async with aiohttp.ClientSession(timeout=client_timeout) as http:
-            client = socketio.AsyncClient(
+            client = Client(
                 reconnection=False,
                 handle_sigint=False,
                 http_session=http,
+                serializer=TextPacket,
                 logger=quiet(),
                 engineio_logger=quiet(),
             )
@@ -151,8 +175,10 @@ class Link:
                     welcome = await calls.welcome
             except TimeoutError as exc:
                 raise Lost("the broker does not answer") from exc
-            except (socketio.exceptions.SocketIOError, aiohttp.ClientError, OSError, ValueError) as exc:
+            except (socketio.exceptions.SocketIOError, aiohttp.ClientError, OSError) as exc:
                 raise Lost("the broker cannot be reached") from exc
+            except (ValueError, TypeError, LookupError) as exc:
+                raise Lost("the broker does not speak socket.io") from exc
             yield Line(client, calls.lost, welcome)
 
     def _note(self, exc: Lost) -> None:
@@ -199,6 +225,7 @@ def _message(body: frames.Body | None) -> str:
     return str((body or {}).get("message", "the broker gave no reason"))[:200]
 
 
-def _pause(longest: float, failures: int) -> float:
+def pause(longest: float, failures: int) -> float:
+    """Seconds until the next attempt, with jitter; they grow with the failures in a row."""
     seconds = longest if longest == REFUSED_PAUSE else min(longest, FIRST_PAUSE * 2 ** min(failures, 8))
     return seconds * random.uniform(0.5, 1)  # noqa: S311 - spreads load, keeps no secret

@@ -28,6 +28,11 @@ class MemoryNerve:
         """`ok` between start and close."""
         return "ok" if self._carrying is not None else "degraded"
 
+    @property
+    def dropped(self) -> int:
+        """How many nudges were dropped because too many rooms waited at once."""
+        return self._outbox.dropped
+
     def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> None:
         """See `Nerve.nudge`."""
         self._outbox.put(nudge, realm=realm, names=names)

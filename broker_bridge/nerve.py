@@ -2,37 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from broker_bridge.nudge import Nudge
 
 Role = Literal["consumer", "producer", "both"]
+Kind = Literal["holder", "client", "anonymous", "record"]
 
 ANY_REALM = "*"
 """The realm of the record's own admission, where it names each nudge's realm itself."""
 
 
 @dataclass(frozen=True, slots=True)
+class Credential:
+    """What somebody logs in with: a token, a one-use ticket, or only a realm, which may let strangers in.
+
+    Attributes:
+        by: which of them.
+        value: the token, the ticket, or the realm's name.
+    """
+
+    by: Literal["token", "ticket", "realm"]
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Admission:
-    """What a token lets its bearer do on the nerve.
+    """What somebody may do on the nerve.
 
     Attributes:
         realm: the realm that the token decides; nothing crosses realms.
-        name: the box or person that holds it, or the nerve token's own name.
-        role: boxes and people only listen (`consumer`).
-        token_id: names the token, so that a revoked one can be hung up on.
+        name: the box or person, the nerve token's name, or a name of its own for each anonymous listener.
+        role: boxes, people and anonymous listeners only listen (`consumer`).
+        token_id: names what it was admitted by, so that it can be hung up on when that is valid no longer.
+        kind: only a `holder`, a box or person, hears nudges; only the `record` sends them.
     """
 
     realm: str
     name: str
     role: Role
     token_id: str
+    kind: Kind = "holder"
+
+    @property
+    def owner(self) -> tuple[str, Kind, str]:
+        """Whose names and connections these are: a box and a nerve token of one name are two."""
+        return self.realm, self.kind, self.name
+
+    @property
+    def holder(self) -> str:
+        """The owner as one text within the realm; no box or person has one with a blank."""
+        return self.name if self.kind == "holder" else f"{self.kind} {self.name}"
 
 
-Admit = Callable[[str], Awaitable[Admission | None]]
-"""Looks a token up; None for an unknown, revoked or expired one."""
+class Doorkeeper(Protocol):
+    """Knows who may be on the nerve."""
+
+    async def admit(self, credential: Credential) -> Admission | None:
+        """Whom to admit; None when nobody. A ticket is used up by it. Raises when it cannot be found out."""
+
+    async def valid(self, token_ids: Collection[str]) -> Collection[str]:
+        """Those of `token_ids` that are valid now. Raises when it cannot be found out."""
 
 
 class Nerve(Protocol):
@@ -48,6 +80,10 @@ class Nerve(Protocol):
     @property
     def state(self) -> Literal["ok", "degraded"]:
         """`degraded` while nudges cannot leave."""
+
+    @property
+    def dropped(self) -> int:
+        """How many nudges were dropped because too many rooms waited at once."""
 
     async def start(self) -> None:
         """Begin to carry. Returns without waiting for a broker to be reachable."""

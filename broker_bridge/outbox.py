@@ -57,6 +57,10 @@ class Outbox:
         for parcel in [*parcels, *newer]:
             self.put(parcel.nudge, realm=parcel.realm, names=parcel.names)
 
+    def ring(self) -> None:
+        """Have whoever waits for something to take look up, although there may be nothing."""
+        self._filled.set()
+
     async def filled(self) -> None:
-        """Wait until there is something to take."""
+        """Wait until there is something to take, or somebody rings."""
         await self._filled.wait()

@@ -1,41 +1,66 @@
 """The tyo-mq protocol as the nerve speaks it: frames in, actions out; it opens and awaits nothing.
 
 Whoever holds the sockets calls `connected`, `frame`, `admitted` and `disconnected`, and performs what comes
-back, in order. Each frame gets exactly one `Answer`: at once, or when the login before it is decided.
+back, in order. Each frame gets exactly one `Answer`: at once, or when the login before it is decided, or when
+the store has said what became of it (`answered`).
 What differs from the original broker, and why, is in docs/reference/nerve.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from broker_bridge import presence
-from broker_bridge.actions import Action, Answer, Emit, HangUp
+from broker_bridge import durable, presence
+from broker_bridge.actions import (
+    Acknowledge,
+    Action,
+    Answer,
+    Detach,
+    Emit,
+    Find,
+    HangUp,
+    Keep,
+    Open,
+    Question,
+)
 from broker_bridge.connection import Connection, Frame
 from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
 from broker_bridge.publishing import is_record, nudge_deliveries
-from broker_bridge.refusals import auth_fail
+from broker_bridge.queues import Kept
+from broker_bridge.refusals import REFUSED, auth_fail, error
 from broker_bridge.registry import Registry
 
 SERVER = "readyroom"
 """What AUTH_OK says in `server`: by it the record knows that it may name the boxes to tell."""
 
+ANSWERED: dict[type[Question], Callable[[Registry, Any, Any], Iterator[Action]]] = {
+    Open: durable.opened,
+    Find: durable.found,
+    Keep: durable.kept,
+    Acknowledge: durable.acknowledged,
+}
+
 
 class Protocol:
     """Everything that the nerve decides. Times are seconds of one clock that never goes back."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, keeps: bool = False) -> None:
+        """`keeps`: whoever holds the sockets has a store for queues, and performs what is asked of it."""
         self._limits = limits
-        self._registry = Registry(limits)
+        self._registry = Registry(limits, keeps=keeps)
 
     @property
     def admissions(self) -> dict[str, Admission]:
         """The connections that are logged in."""
         return {c.id: c.admission for c in self._registry.all_admitted() if c.admission}
+
+    def knows(self, id: str) -> bool:
+        """Whether the connection stands, as far as was said."""
+        return self._registry.get(id) is not None
 
     def connected(self, id: str, *, now: float) -> None:
         """A connection stands; until it is logged in it can do nothing else."""
@@ -48,6 +73,7 @@ class Protocol:
             return []
         return [
             *(Answer(frame.ref) for frame in left.held),
+            *(Detach(id, each.queue) for each in left.subscriptions.values() if each.queue is not None),
             *presence.gone(left, self._registry.realm(left.realm)),
         ]
 
@@ -58,23 +84,20 @@ class Protocol:
             return [Answer(ref)]
         if not is_record(connection.admission) and not connection.bucket.take(now):
             return [*self._limited(connection, now), Answer(ref)]
-        if not connection.asking:
-            return self._dispatch(connection, Frame(event, payload, ref))
+        if not connection.waits:
+            return self._dispatch(connection, Frame(event, payload, ref, now))
         if len(connection.held) >= self._limits.held:
             return [HangUp(id), Answer(ref)]
-        connection.held.append(Frame(event, payload, ref))
+        connection.held.append(Frame(event, payload, ref, now))
         return []
 
     def admitted(self, id: str, admission: Admission | None) -> list[Action]:
         """The answer to an Ask; the frames that waited for it follow, in order."""
         connection = self._registry.get(id)
-        if connection is None or not connection.asking:
+        if connection is None or connection.asking is None:
             return []
-        connection.asking = False
-        actions = list(self._log_in(connection, admission))
-        while connection.held and not connection.asking:
-            actions += self._dispatch(connection, connection.held.popleft())
-        return actions
+        refusal, connection.asking = REFUSED[connection.asking.by], None
+        return [*self._log_in(connection, admission, refusal), *self._go_on(connection)]
 
     def unanswered(self, id: str) -> list[Action]:
         """An Ask that nobody could answer: not the client's fault, so it may come back."""
@@ -83,16 +106,53 @@ class Protocol:
             return []
         return [auth_fail(connection, 503, "The record cannot be asked now; connect again soon"), HangUp(id)]
 
+    def answered(self, asked: Question, answer: Any) -> list[Action]:
+        """What the store said to a question, or `Unkept`; the frames that waited for it follow."""
+        actions = list(ANSWERED[type(asked)](self._registry, asked, answer))
+        if any(isinstance(action, Question) for action in actions):
+            return actions
+        if not any(isinstance(action, Answer) for action in actions):
+            actions.append(Answer(asked.frame.ref))
+        connection = self._registry.get(asked.connection)
+        if connection is not None:
+            connection.storing = False
+            actions += self._go_on(connection)
+        return actions
+
+    def deliver(self, id: str, queue: int, messages: Iterable[Kept]) -> list[Emit]:
+        """Messages of a queue, for the connection that it is attached to."""
+        connection = self._registry.get(id)
+        return list(durable.deliveries(connection, queue, messages)) if connection is not None else []
+
+    def tidy(self, *, now: float) -> list[Action]:
+        """Give up what has not gone on for long; call it every few seconds."""
+        return [
+            error(connection, -2, "A message in pieces was given up: nothing more of it came")
+            for connection in self._registry.all_admitted()
+            for _ in range(connection.transfers.give_up_stale(now=now))
+        ]
+
     def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> list[Emit]:
         """Deliver to those of `realm` who subscribed and whose box or person is among `names`."""
         return list(nudge_deliveries(self._registry, nudge, realm, frozenset(names)))
 
-    def _log_in(self, connection: Connection, admission: Admission | None) -> Iterator[Action]:
+    def _go_on(self, connection: Connection) -> list[Action]:
+        """Deal with the frames that waited, until one has to wait for something itself."""
+        actions: list[Action] = []
+        while connection.held and not connection.waits:
+            actions += self._dispatch(connection, connection.held.popleft())
+        return actions
+
+    def _log_in(self, connection: Connection, admission: Admission | None, refusal: str) -> Iterator[Action]:
         if admission is None:
             connection.failed_logins += 1
-            yield auth_fail(connection, 401, "This token is not valid here")
+            yield auth_fail(connection, 401, refusal)
             if connection.failed_logins >= self._limits.logins:
                 yield HangUp(connection.id)
+            return
+        if admission.kind == "anonymous" and self._is_full(admission.realm):
+            yield auth_fail(connection, 503, "There are as many anonymous listeners as there may be")
+            yield HangUp(connection.id)
             return
         self._registry.admit(connection, admission)
         welcome = {"realm": admission.realm, "role": admission.role, "server": SERVER}
@@ -100,10 +160,16 @@ class Protocol:
         yield from self._too_many(admission)
 
     def _too_many(self, admission: Admission) -> Iterator[Action]:
-        """The oldest connections of one holder make room for its newest."""
-        links = [c.id for c in self._registry.realm(admission.realm) if _holder(c) == admission.name]
+        """The oldest connections of one owner make room for its newest."""
+        realm = self._registry.realm(admission.realm)
+        links = [c.id for c in realm if c.admission is not None and c.admission.owner == admission.owner]
         for id in links[: -self._limits.links]:
             yield HangUp(id)
+
+    def _is_full(self, realm: str) -> bool:
+        """Whether as many anonymous listeners are there as may be; none of them makes room for another."""
+        admissions = (c.admission for c in self._registry.realm(realm))
+        return sum(a is not None and a.kind == "anonymous" for a in admissions) >= self._limits.anonymous
 
     def _limited(self, connection: Connection, now: float) -> Iterator[Action]:
         connection.dropped += 1
@@ -126,10 +192,7 @@ class Protocol:
         else:
             role = connection.admission.role
             actions = [auth_fail(connection, 403, f"A token with the role {role} may not send {event}")]
-        if not any(isinstance(action, Answer) for action in actions):
+        connection.storing = any(isinstance(action, Question) for action in actions)
+        if not connection.storing and not any(isinstance(action, Answer) for action in actions):
             actions.append(Answer(frame.ref))
         return actions
-
-
-def _holder(connection: Connection) -> str | None:
-    return connection.admission.name if connection.admission else None

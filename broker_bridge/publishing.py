@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker_bridge import frames, presence
-from broker_bridge.actions import Action, Emit
+from broker_bridge import frames, presence, routing
+from broker_bridge.actions import Action, Emit, Find, PassOn
 from broker_bridge.connection import Connection, Frame, Producer
+from broker_bridge.durable import NOT_OFFERED
 from broker_bridge.nerve import ANY_REALM, Admission
 from broker_bridge.nudge import EVENT, PRODUCER, Nudge
+from broker_bridge.outbox import Parcel
 from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous
 from broker_bridge.registry import Registry
-from broker_bridge.subscriptions import ANY_PRODUCER, fold, reserved
+from broker_bridge.said import Said
+from broker_bridge.subscriptions import fold, like_the_records, reserved
 
 
 def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
@@ -31,7 +34,7 @@ def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterat
 
 
 def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
-    """Deliver to every subscriber of the pair; what reads like a nudge, only from the record."""
+    """Deliver to the subscribers of the pair, or broadcast; what reads like a nudge, only from the record."""
     body = frames.body(frame.payload) or {}
     event = frames.text(body.get("event"), limit=registry.limits.text)
     name = frames.text(body.get("from", "ANONYMOUS"), limit=registry.limits.text)
@@ -45,45 +48,55 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
         yield from _relay_nudge(registry, connection, body)
     else:
         connection.producers.setdefault(fold(name), Producer(name, connection.id))
-        envelope = _envelope(body, event, name)
-        for listener in registry.realm(connection.realm):
-            yield from deliveries(listener, fold(name), fold(event), envelope)
-
-
-def deliveries(listener: Connection, name: str, event: str, envelope: frames.Body) -> Iterator[Emit]:
-    """One copy for each subscription that matches, under that subscription's own event name."""
-    matching = [s for s in listener.subscriptions.values() if s.matches(name, event)]
-    for subscription in sorted(matching, key=lambda s: (s.topic, s.producer == ANY_PRODUCER)):
-        yield Emit(listener.id, subscription.delivered, envelope)
+        said = Said.read(body, name=name, event=event)
+        if body.get("method") == "broadcast":
+            yield from _broadcast(registry, connection, said, body)
+        elif registry.keeps:
+            assert connection.realm is not None
+            yield Find(connection.id, frame, connection.realm, said)
+        elif said.guaranteed:
+            yield error(connection, -7, NOT_OFFERED)
+        else:
+            assert connection.realm is not None
+            yield from routing.to_subscribers(registry, connection.realm, said)[0]
 
 
 def nudge_deliveries(registry: Registry, nudge: Nudge, realm: str, names: frozenset[str]) -> Iterator[Emit]:
-    """Deliver a nudge to the subscribers among `names`."""
+    """Deliver a nudge to the subscribers among `names`, who are boxes and people."""
     envelope = {"event": EVENT, "message": nudge.to_wire(), "from": PRODUCER}
     for listener in registry.realm(realm):
-        if listener.admission is not None and listener.admission.name in names:
-            yield from deliveries(listener, PRODUCER, EVENT, envelope)
+        who = listener.admission
+        if who is not None and who.kind == "holder" and who.name in names:
+            for subscription in listener.hears(PRODUCER, EVENT):
+                yield Emit(listener.id, subscription.delivered, envelope)
 
 
 def is_record(admission: Admission | None) -> bool:
-    """Whether this is the record: whoever was admitted as producer under its reserved name."""
-    return admission is not None and admission.name == PRODUCER and admission.role in ("producer", "both")
+    """Whether this is the record, by what it was admitted with; a name makes nobody the record."""
+    return admission is not None and admission.kind == "record"
 
 
-def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) -> Iterator[Emit]:
+def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) -> Iterator[Action]:
     nudge = Nudge.from_wire(body.get("message"))
     realm = body.get("realm") if connection.realm == ANY_REALM else connection.realm
     if nudge is None or not isinstance(realm, str):
         yield error(connection, -2, "A nudge is exactly conv, from and at, with the names to tell in to")
     else:
-        yield from nudge_deliveries(registry, nudge, realm, frozenset(frames.names(body.get("to"))))
+        names = frozenset(frames.names(body.get("to")))
+        yield from nudge_deliveries(registry, nudge, realm, names)
+        yield PassOn(Parcel(realm, names, nudge))
 
 
-def _envelope(body: frames.Body, event: str, name: str) -> frames.Body:
-    """What other programs' messages are delivered as: the message as it came, absent where it was."""
-    message = {"message": body["message"]} if "message" in body else {}
-    marks = {"enc": body.get("enc"), "to": body.get("to"), "content_type": body.get("contentType")}
-    return {"event": event, **message, "from": name, **{key: mark for key, mark in marks.items() if mark}}
+def _broadcast(registry: Registry, connection: Connection, said: Said, body: frames.Body) -> Iterator[Action]:
+    group = frames.text(body.get("group"), limit=registry.limits.text)
+    if like_the_records(said.event) or like_the_records(f"{said.producer}-{said.event}"):
+        yield auth_fail(connection, 403, "A broadcast cannot bear a name that begins like the record's")
+    elif body.get("broadcast") != "group":
+        yield from routing.to_realm(registry, connection.realm, said)
+    elif group is not None:
+        yield from routing.to_group(registry, connection.realm, group, said)
+    else:
+        yield error(connection, -2, "A broadcast to a group names it in group")
 
 
 def _may_produce_as(registry: Registry, connection: Connection, name: str, event: str) -> bool:

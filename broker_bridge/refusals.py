@@ -7,6 +7,13 @@ from collections.abc import Iterator
 from broker_bridge.actions import Action, Emit, HangUp
 from broker_bridge.connection import Connection
 
+REFUSED = {
+    "token": "This token is not valid here",
+    "ticket": "This ticket is unknown, used or too old; get another one",
+    "realm": "A token is needed to log in",
+}
+"""What a login is told that nobody is admitted by."""
+
 
 def auth_fail(connection: Connection, code: int, message: str) -> Emit:
     """A refusal; the connection stays open."""

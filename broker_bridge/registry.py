@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from broker_bridge.chunks import Budget, Transfers
 from broker_bridge.connection import Connection
 from broker_bridge.limits import Bucket, Limits
 from broker_bridge.nerve import Admission
 
+GROUPS = 10_000
+
 
 class Registry:
-    """The connections of one nerve. A name belongs to its holder: nobody can take another's."""
+    """The connections of one nerve. A name belongs to its holder: nobody can take another's.
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    Attributes:
+        keeps: whether there is a store for queues.
+    """
+
+    def __init__(self, limits: Limits, *, keeps: bool = False) -> None:
+        self.limits, self.keeps = limits, keeps
         self._connections: dict[str, Connection] = {}
         self._realms: dict[str, dict[str, Connection]] = {}
-        self._consumers: dict[tuple[str, str, str], Connection] = {}
+        self._consumers: dict[tuple[str, str, str, str], Connection] = {}
+        self._budget = Budget(limits.assembling)
+        self._turns: dict[tuple[str | None, str], int] = {}
 
     def open(self, id: str, *, now: float) -> None:
         """A new connection; one that is known already stays as it is."""
         bucket = Bucket(per_second=self.limits.per_second, burst=self.limits.burst, now=now)
-        self._connections.setdefault(id, Connection(id, bucket))
+        transfers = Transfers(self.limits, self._budget)
+        self._connections.setdefault(id, Connection(id, bucket, transfers))
 
     def get(self, id: str) -> Connection | None:
         """The connection, while it is open."""
@@ -30,7 +40,10 @@ class Registry:
     def close(self, id: str) -> Connection | None:
         """Forget a connection with all that it holds."""
         left = self._connections.pop(id, None)
-        if left is None or left.admission is None:
+        if left is None:
+            return None
+        left.transfers.clear()
+        if left.admission is None:
             return left
         realm = self._realms[left.admission.realm]
         del realm[id]
@@ -64,13 +77,21 @@ class Registry:
         connection.consumers[name] = id
         return earlier if earlier is not connection else None
 
+    def turn(self, realm: str | None, group: str) -> int:
+        """Count the messages of a group, from 0; of very many groups, those without any for longest anew."""
+        count = self._turns.pop((realm, group), 0)
+        self._turns[realm, group] = count + 1
+        if len(self._turns) > GROUPS:
+            del self._turns[next(iter(self._turns))]
+        return count
+
     def producer_is_anothers(self, admission: Admission, folded: str) -> bool:
         """Whether somebody else of the realm holds this producer's name now."""
         return any(
-            folded in c.producers and c.admission is not None and c.admission.name != admission.name
+            folded in c.producers and c.admission is not None and c.admission.owner != admission.owner
             for c in self.realm(admission.realm)
         )
 
 
-def _owned(admission: Admission, name: str) -> tuple[str, str, str]:
-    return admission.realm, admission.name, name
+def _owned(admission: Admission, name: str) -> tuple[str, str, str, str]:
+    return *admission.owner, name

@@ -8,9 +8,10 @@ from typing import Any
 import engineio
 import socketio
 
-from broker_bridge import frames
+from broker_bridge import chunks
 from broker_bridge.limits import Limits
 from broker_bridge.logs import quiet
+from broker_bridge.packets import TextPacket
 
 Encoded = Any
 """An engine.io packet, which the library leaves untyped."""
@@ -18,23 +19,28 @@ Encoded = Any
 NAMESPACE = "/"
 MAX_FRAME = 1_000_000
 """Bytes of the largest frame that is read."""
+SMALL = 30_000
+"""Characters of a packet that the number of packets alone keeps in bounds."""
+
+PING_SECONDS, PONG_SECONDS = 3, 6
+"""A client dials anew after their sum of silence; TCP by itself, whose pauses double, can take longer."""
 
 
-class TextPacket(socketio.packet.Packet):  # type: ignore[misc]
-    """Packets of JSON text alone: attachments would be held without bound until the last one came."""
+class Engine(engineio.AsyncServer):  # type: ignore[misc]
+    """Hangs up on a client whose request made no sense without waiting until it has fetched the rest."""
 
-    json = frames
-    uses_binary_events = False
+    async def disconnect(self, sid: str) -> None:
+        """Close one connection; an unknown one is fine."""
+        link = self.sockets.pop(sid, None)
+        if link is not None:
+            await link.close(wait=False, reason=self.reason.SERVER_DISCONNECT)
 
-    def decode(self, encoded_packet: str) -> int:
-        """Read a packet.
 
-        Raises:
-            ValueError: it is none, or has attachments; the caller drops it.
-        """
-        if super().decode(encoded_packet) or self.packet_type > socketio.packet.CONNECT_ERROR:
-            raise ValueError("binary packets are not carried")
-        return 0
+class Server(socketio.AsyncServer):  # type: ignore[misc]
+    """The library's server over our engine."""
+
+    def _engineio_server_class(self) -> type[Engine]:
+        return Engine
 
 
 class Sockets:
@@ -42,11 +48,11 @@ class Sockets:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self.server = socketio.AsyncServer(
+        self.server = Server(
             async_mode="asgi",
             async_handlers=False,
-            ping_interval=5,
-            ping_timeout=10,
+            ping_interval=PING_SECONDS,
+            ping_timeout=PONG_SECONDS,
             max_http_buffer_size=MAX_FRAME,
             cors_allowed_origins="*",
             cors_credentials=False,
@@ -58,27 +64,40 @@ class Sockets:
         self._strangers: dict[str, float] = {}
 
     @staticmethod
-    def encode(event: str, payload: Any) -> Encoded | None:
-        """One event as a packet that is written once and sent to many; None when it has no JSON form."""
+    def encode(event: str, payload: Any) -> list[Encoded]:
+        """One event as packets that are written once and sent to many: one, or the pieces of a large one.
+
+        None at all when it has no JSON form.
+        """
         try:
-            text = TextPacket(socketio.packet.EVENT, data=[event, payload]).encode()
+            whole = _packet(event, payload)
+            if len(whole.data) <= chunks.CHUNK:
+                return [whole]
+            return [_packet("CONSUME_CHUNK", piece) for piece in chunks.cut(event, payload)] or [whole]
         except (ValueError, RecursionError):
-            return None
-        return engineio.packet.Packet(engineio.packet.MESSAGE, data=text)
+            return []
 
     def is_open(self, id: str) -> bool:
         """Whether the connection really stands; a client can claim anything."""
         return bool(self.server.manager.is_connected(id, NAMESPACE))
 
-    async def send(self, id: str, packet: Encoded) -> bool:
-        """Queue a packet; False when the reader is so far behind that it has to go."""
+    async def send(self, id: str, packets: Collection[Encoded]) -> bool:
+        """Queue packets; False when the reader is so far behind that it has to go."""
         link = self._link(id)
         if link is None:
             return True
-        if link.queue.qsize() >= self._limits.outgoing:
+        if link.queue.qsize() >= self._limits.outgoing or self._is_stuffed(link, packets):
             return False
-        await self.server.eio.send_packet(link.sid, packet)
+        for packet in packets:
+            await self.server.eio.send_packet(link.sid, packet)
         return True
+
+    def _is_stuffed(self, link: Any, packets: Collection[Encoded]) -> bool:
+        """Whether too much text waits already; not worth asking for a small packet."""
+        if sum(len(packet.data) for packet in packets) <= SMALL:
+            return False
+        waiting = sum(len(packet.data or "") for packet in link.queue._queue if packet is not None)
+        return waiting > self._limits.outgoing_size
 
     async def part(self, id: str) -> None:
         """Close a connection after what was sent to it."""
@@ -117,3 +136,8 @@ class Sockets:
 
     def _link(self, id: str) -> Any:
         return self.server.eio.sockets.get(self.server.manager.eio_sid_from_sid(id, NAMESPACE))
+
+
+def _packet(event: str, payload: Any) -> Encoded:
+    text = TextPacket(socketio.packet.EVENT, data=[event, payload]).encode()
+    return engineio.packet.Packet(engineio.packet.MESSAGE, data=text)

@@ -22,6 +22,11 @@ def reserved(producer: str, event: str) -> bool:
     return fold(producer) == PRODUCER or fold(f"{producer}-{event}") == RESERVED
 
 
+def like_the_records(key: str) -> bool:
+    """Whether a pair in lower case begins like those that the record is heard under."""
+    return key.startswith(f"{PRODUCER}-")
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """One SUBSCRIBE of one connection.
@@ -31,12 +36,18 @@ class Subscription:
         event: folded name, a topic pattern, or `tm-all` for every event of the producer.
         consumer: the consumer's name as it was given.
         topic: whether `event` is a pattern; then every producer's events match.
+        group: whose members share what is produced; nudges are never shared.
+        queue: the id of its queue, where it has one.
+        acknowledged: whether the queue's messages are to be acknowledged.
     """
 
     producer: str
     event: str
     consumer: str
     topic: bool
+    group: str | None = None
+    queue: int | None = None
+    acknowledged: bool = False
 
     @classmethod
     def read(cls, body: frames.Body, *, limit: int) -> Subscription | None:
@@ -48,12 +59,18 @@ class Subscription:
         if body.get("scope") == "all":
             event = ANY_EVENT
         consumer = frames.text(body.get("consumer"), limit=limit) or "ANONYMOUS"
-        return cls(fold(producer), fold(event), consumer, body.get("mode") == "topic")
+        group = frames.text(body.get("group"), limit=limit)
+        return cls(fold(producer), fold(event), consumer, body.get("mode") == "topic", group)
 
     @property
     def key(self) -> str:
         """The pair as the protocol writes it in notices and in UNSUBSCRIBE."""
         return f"{self.producer}-{self.event}"
+
+    @property
+    def pair(self) -> tuple[str, str, bool]:
+        """What is subscribed to. Two pairs that read alike, `a-b` + `c` and `a` + `b-c`, are two."""
+        return self.producer, self.event, self.topic
 
     @property
     def delivered(self) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Collection
 from typing import Any, Literal
 
 import structlog
 
 from broker_bridge import frames
+from broker_bridge.handlers import LOOK_AGAIN
 from broker_bridge.link import Line, Link, Lost, Refused
 from broker_bridge.nerve import ANY_REALM
 from broker_bridge.nudge import DELIVERED, EVENT, PRODUCER, Nudge
@@ -20,6 +22,10 @@ log = structlog.get_logger()
 NAMES_A_FRAME = 5000
 BATCH = 200
 """Nudges between two words of the broker; a loaded one manages so many in the time it is given."""
+RENEWAL = 50.0
+"""Seconds, at most, until a listener subscribes again: a broker may lose a subscription without a word."""
+LIMITED_PAUSE = 1.0
+"""Seconds, at least, until a broker that dropped frames is told again; it says so once a second."""
 
 
 class Listener:
@@ -56,16 +62,22 @@ class Listener:
         await self._link.close()
 
     async def _listen(self, line: Line) -> None:
-        named = {"consumer_id": self._name}
-        await line.emit("CONSUMER", {"name": self._name, "id": self._name, **named})
-        await line.emit("SUBSCRIBE", {"event": EVENT, "producer": PRODUCER, "consumer": self._name, **named})
-        await line.barrier()
+        named = {"name": self._name, "id": self._name, "consumer_id": self._name}
+        await line.emit("CONSUMER", named)
+        await self._subscribe(line)
         log.info("nerve_link_up", name=self._name)
         self._on_state(True)
         try:
-            await line.lost
+            while not await _lost_within(line, RENEWAL):
+                await self._subscribe(line)
         finally:
             self._on_state(False)
+
+    async def _subscribe(self, line: Line) -> None:
+        """Hear nudges from now on; again is fine, and shows that the broker still answers."""
+        wanted = {"event": EVENT, "producer": PRODUCER, "consumer": self._name, "consumer_id": self._name}
+        await line.emit("SUBSCRIBE", wanted)
+        await line.barrier()
 
     def _on_event(self, event: str, payload: object) -> None:
         body = frames.body(payload)
@@ -86,9 +98,11 @@ class TyoMqNerve:
         """`realm` is the one whose nudges go to an original broker, which knows no other of ours."""
         self._realm, self._tick = realm, tick
         self._outbox = Outbox()
-        self._link = Link(url, token, use=self._talk)
+        self._link = Link(url, token, use=self._talk, on_event=self._on_event)
+        self._batch, self._limited = BATCH, False
         self._running: asyncio.Task[None] | None = None
         self._state: Literal["ok", "degraded"] = "degraded"
+        self._look_again = False
         self.foreign = 0
         """Nudges that were not said because the broker has no such realm of ours."""
 
@@ -111,6 +125,15 @@ class TyoMqNerve:
         """See `Nerve.nudge`."""
         self._outbox.put(nudge, realm=realm, names=names)
 
+    def look_again(self) -> None:
+        """Have a broker of ours find out who may stay, for somebody may have to go. Returns at once."""
+        self._look_again = True
+        self._outbox.ring()
+
+    def renew(self, token: str) -> None:
+        """Log in with this token from now on."""
+        self._link.renew(token)
+
     async def start(self) -> None:
         """Begin to seek the broker."""
         if self._running is None:
@@ -132,23 +155,45 @@ class TyoMqNerve:
             while True:
                 self._state = "ok"
                 await self._outbox.filled()
+                await self._pass_on(line)
                 await self._say(line, self._outbox.take())
                 await asyncio.sleep(self._tick)
         finally:
             self._state = "degraded"
 
+    async def _pass_on(self, line: Line) -> None:
+        """Tell the broker to look again. One that misses it looks by itself a little later."""
+        wanted, self._look_again = self._look_again, False
+        if wanted and line.welcome.get("server") == SERVER:
+            await line.emit(LOOK_AGAIN, {})
+
     async def _say(self, line: Line, parcels: list[Parcel]) -> None:
         """Say all of them, a batch at a time; what the broker did not confirm waits for the next line."""
         try:
             while parcels:
-                for parcel in parcels[:BATCH]:
+                self._limited = False
+                for parcel in parcels[: self._batch]:
                     for frame in self._frames(line.welcome, parcel):
                         await line.emit("PRODUCE", frame)
                 await line.barrier()
-                del parcels[:BATCH]
+                if self._limited:
+                    await self._slow_down()
+                else:
+                    del parcels[: self._batch]
+                    self._batch = min(BATCH, self._batch * 2)
         except (Lost, asyncio.CancelledError):
             self._outbox.restore(parcels)
             raise
+
+    async def _slow_down(self) -> None:
+        """Fewer at a time, and later: some of what was said is dropped, and all of it will be said again."""
+        self._state = "degraded"
+        self._batch = max(1, self._batch // 2)
+        await asyncio.sleep(LIMITED_PAUSE * random.uniform(1, 1.5))  # noqa: S311 - spreads load
+
+    def _on_event(self, event: str, _: object) -> None:
+        if event == "RATE_LIMITED":
+            self._limited = True
 
     def _frames(self, welcome: frames.Body, parcel: Parcel) -> list[frames.Body]:
         """The frames of one nudge: only a broker of ours learns whom it is for."""
@@ -163,3 +208,9 @@ class TyoMqNerve:
         names = sorted(parcel.names)
         parts = [names[i : i + NAMES_A_FRAME] for i in range(0, len(names), NAMES_A_FRAME)]
         return [{**frame, "realm": parcel.realm, "to": part} for part in parts]
+
+
+async def _lost_within(line: Line, seconds: float) -> bool:
+    """Whether the line is lost within some time, half to all of `seconds`."""
+    done, _ = await asyncio.wait({line.lost}, timeout=seconds * random.uniform(0.5, 1))  # noqa: S311
+    return bool(done)

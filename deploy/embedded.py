@@ -130,7 +130,8 @@ class Machine:
 
     async def _serve(self, listener: socket.socket, dsn: str) -> None:
         """Run the parts until one fails or a signal comes, then end them in order."""
-        stop = StopButton(again=lambda: self._hurry(server))
+        reload_wanted = asyncio.Event()
+        stop = StopButton(again=lambda: self._hurry(server), reload=reload_wanted.set)
         port = listener.getsockname()[1]
         server = Server(
             create_app(
@@ -140,7 +141,8 @@ class Machine:
                         "admin_token_file": self._folder.admin_token_file,
                         "port": port,
                     }
-                )
+                ),
+                reload_wanted=reload_wanted,
             ),
             listener,
         )

@@ -1,10 +1,11 @@
-"""What ends a program that runs in a terminal: Ctrl-C, a polite kill, the terminal's end."""
+"""What a program is told by signals: to end (Ctrl-C, a polite kill, its terminal's end), and to reload."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import math
+import os
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -42,23 +43,47 @@ def wanted() -> list[signal.Signals]:
     return [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
 
 
+def has_terminal() -> bool:
+    """Whether this process has a controlling terminal that is still there."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
 class StopButton:
-    """Waits for the first signal; tells of each further one.
+    """Waits for the first signal that ends the program; tells of each further one.
+
+    SIGHUP ends it only when the terminal that it was started in is gone. Otherwise it means: reload.
 
     Args:
         again: called at the second signal and at each one after it.
+        reload: called at each SIGHUP that does not end the program.
     """
 
-    def __init__(self, again: Callable[[], None]) -> None:
+    def __init__(self, again: Callable[[], None], reload: Callable[[], None]) -> None:
         self._pressed = asyncio.Event()
         self._last = -math.inf
-        self._again = again
+        self._again, self._reload = again, reload
+        self._ends_with_terminal = signal.SIGHUP in wanted() and has_terminal()
+        self._shown = [stream for stream in (1, 2) if os.isatty(stream)]
+        loop = asyncio.get_running_loop()
         for number in wanted():
-            asyncio.get_running_loop().add_signal_handler(number, self._press)
+            loop.add_signal_handler(number, self._press)
+        loop.add_signal_handler(signal.SIGHUP, self._hung_up)
 
     async def wait(self) -> None:
         """Return when somebody wants the program to end."""
         await self._pressed.wait()
+
+    def _hung_up(self) -> None:
+        if self._ends_with_terminal and not has_terminal():
+            for stream in self._shown:  # what is still to be said has nowhere to go
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+            self._press()
+        else:
+            self._reload()
 
     def _press(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""`readyroom admin`: realms, boxes, people and their tokens, over REST with the operator's token."""
+"""`readyroom admin`: realms, boxes, people, nerve tokens and so on, over REST with the operator's token."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,10 +44,17 @@ def add_realm(
     name: Name,
     ttl: Annotated[int | None, typer.Option(min=1, help="Seconds until it and all in it is swept.")] = None,
     keep_days: Annotated[int | None, typer.Option(min=1, help="Days that its messages are kept.")] = None,
+    anonymous_listeners: Annotated[
+        bool,
+        typer.Option(
+            "--anonymous-listeners", help="Let anybody hear on the nerve what other programs produce in it."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a realm."""
-    made = _ask("POST", "/v1/admin/realms", {"name": name, "ttl_seconds": ttl, "keep_days": keep_days})
+    wanted = {"name": name, "ttl_seconds": ttl, "keep_days": keep_days}
+    made = _ask("POST", "/v1/admin/realms", {**wanted, "anonymous_listeners": anonymous_listeners})
     screen = Screen(as_json=as_json)
     screen.json(made) if as_json else screen.line(f"Realm {name} is there.")
 
@@ -68,6 +76,30 @@ def keep_messages(
     screen.line(f"Realm {name} keeps messages " + (f"{kept} days." if kept else "as the service does."))
 
 
+class Listeners(StrEnum):
+    """Who may listen in a realm."""
+
+    ANONYMOUS = "anonymous"
+    KNOWN = "known"
+
+
+@realm_app.command("listeners")
+def let_in(
+    name: Name,
+    who: Annotated[Listeners, typer.Argument(help="Anybody, or only who has a token.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Say who may hear on the nerve what other programs produce in a realm. Nudges are never for anybody."""
+    wanted = {"anonymous": who is Listeners.ANONYMOUS}
+    answer = _ask("PUT", f"/v1/admin/realms/{segment(name)}/listeners", wanted)
+    screen = Screen(as_json=as_json)
+    if as_json:
+        return screen.json(answer)
+    screen.line(
+        f"In realm {name}, " + ("anybody" if wanted["anonymous"] else "who has a token") + " may listen."
+    )
+
+
 @realm_app.command("list")
 def list_realms(as_json: AsJson = False) -> None:
     """Show every realm."""
@@ -83,16 +115,23 @@ def revoke_realm(name: Name, as_json: AsJson = False) -> None:
 
 
 def holders(path: str, one: str, many: str) -> typer.Typer:
-    """The commands for whoever holds tokens: boxes and people."""
-    group = typer.Typer(no_args_is_help=True, help=f"{many.capitalize()} and their tokens.")
+    """The commands for boxes and people."""
+    group = tokens(path, one, many, key=many)
 
     @group.command("add", help=f"Make a {one} and its first token, which is shown once.")
     def add(name: Name, realm: Realm = None, token_file: TokenFile = None, as_json: AsJson = False) -> None:
         _token(path, {"name": name, "realm": realm}, None, token_file, as_json)
 
+    return group
+
+
+def tokens(path: str, one: str, many: str, *, key: str) -> typer.Typer:
+    """The commands that whoever holds tokens has in common."""
+    group = typer.Typer(no_args_is_help=True, help=f"{many.capitalize()} and their tokens.")
+
     @group.command("list", help=f"Show the {many} and the ids of their tokens.")
     def list_(realm: Realm = None, as_json: AsJson = False) -> None:
-        _list(path, many, {"realm": realm}, as_json)
+        _list(path, key, {"realm": realm}, as_json)
 
     @group.command(
         "rotate", help=f"Give a {one} a second token. Revoke the first one when the new one is in use."
@@ -122,6 +161,35 @@ def holders(path: str, one: str, many: str) -> typer.Typer:
 
 app.add_typer(holders("/v1/admin/boxes", "box", "boxes"), name="box")
 app.add_typer(holders("/v1/admin/people", "person", "people"), name="person")
+
+
+class NerveRole(StrEnum):
+    """What a nerve token is good for."""
+
+    CONSUMER = "consumer"
+    PRODUCER = "producer"
+    BOTH = "both"
+
+
+nerve_token_app = tokens("/v1/admin/nerve-tokens", "nerve client", "nerve clients", key="nerve_tokens")
+app.add_typer(nerve_token_app, name="nerve-token")
+
+
+@nerve_token_app.command(
+    "add", help="Let a program that is no agent onto the nerve; its token is shown once."
+)
+def add_nerve_token(
+    name: Name,
+    role: Annotated[NerveRole, typer.Option(help="Whether it listens, produces, or does both.")] = (
+        NerveRole.CONSUMER
+    ),
+    realm: Realm = None,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a nerve token."""
+    wanted = {"name": name, "realm": realm, "role": role.value}
+    _token("/v1/admin/nerve-tokens", wanted, None, token_file, as_json)
 
 
 @app.command("invite", help="Make a one-use code that lets a box in, and show it once.")
@@ -160,6 +228,12 @@ def uninvite(
     screen.json({}) if as_json else screen.line(f"Invite {invite_id} is worthless.")
 
 
+@app.command("dead-letters", help="Show messages of other programs that nobody acknowledged.")
+def dead_letters(realm: Realm = None, as_json: AsJson = False) -> None:
+    """Show dead letters, without what they say."""
+    _list("/v1/admin/dead-letters", "dead_letters", {"realm": realm}, as_json)
+
+
 @app.command("audit", help="Show the newest acts of the operator.")
 def audit(
     realm: Annotated[str | None, typer.Option(help="Only this realm's.")] = None,
@@ -193,7 +267,9 @@ def _list(path: str, name: str, query: Mapping[str, object], as_json: bool) -> N
         return screen.json({name: rows})
     columns = tuple(dict.fromkeys(key for row in rows for key in row))
     screen.table(
-        columns, [[_cell(row.get(key)) for key in columns] for row in rows], empty=f"There are no {name}."
+        columns,
+        [[_cell(row.get(key)) for key in columns] for row in rows],
+        empty=f"There are no {name.replace('_', ' ')}.",
     )
 
 

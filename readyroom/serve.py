@@ -34,6 +34,7 @@ def serve(
     """Run the record, and the embedded nerve unless READYROOM_NERVE_URL names another.
 
     The database is READYROOM_DATABASE_URL; `readyroom migrate` prepares it. The log goes to standard error.
+    SIGHUP makes it find out anew who may be on the nerve, and read READYROOM_NERVE_TOKEN_FILE again.
     """
     settings = service_settings(host=host, port=port)
     settings = settings.model_copy(update={"database_url": SecretStr(database_url(settings))})
@@ -49,8 +50,10 @@ def serve(
 
 async def _serve(settings: Settings) -> None:
     with listen(settings.host, settings.port) as listener:
-        stop = StopButton(again=lambda: server.stop(hurry=True))
-        server = Server(create_app(settings.model_copy(update={"port": listener.getsockname()[1]})), listener)
+        reload_wanted = asyncio.Event()
+        stop = StopButton(again=lambda: server.stop(hurry=True), reload=reload_wanted.set)
+        settings = settings.model_copy(update={"port": listener.getsockname()[1]})
+        server = Server(create_app(settings, reload_wanted=reload_wanted), listener)
         record = asyncio.create_task(server.run_until_stopped())
         asked = asyncio.create_task(stop.wait())
         typer.echo(f"The record listens at {url_of(listener)}", err=True)

@@ -15,12 +15,23 @@ import pytest
 
 from deploy.postgres import Postgres
 from deploy.schema import upgrade
+from tests.contract.redis_server import RedisServer, redis_server
+from tests.pairings import table
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 """A test database need not survive a power cut."""
 
 TEMPLATE = "migrated"
 _numbers = itertools.count(1)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show which makes of programs heard each other, where that was tried."""
+    passed = terminalreporter.stats.get("passed", [])
+    pairings = [value for report in passed for name, value in report.user_properties if name == "pairing"]
+    if pairings:
+        terminalreporter.section("interoperability")
+        terminalreporter.write_line(table(sorted(pairings)))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -62,6 +73,13 @@ def empty_database_url(postgres: Postgres) -> Iterator[str]:
 def database_url(postgres: Postgres, database_template: str) -> Iterator[str]:
     """A fresh database with the migrated schema, as a libpq URL."""
     yield from _database(postgres, database_template)
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    """One Redis or Valkey for the whole run."""
+    with redis_server() as server:
+        yield server
 
 
 async def run_sql(dsn: str, *statements: str) -> None:

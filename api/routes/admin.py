@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from api.auth import RecordDep
 from api.errors import BadField
-from api.models import Act, Named, NewToken, Realm
+from api.models import Act, DeadLetter, Named, NewToken, Realm
 from api.routes.paging import Cursor, Limit, next_cursor
 from api.routes.wire import Body
 from api.services import auditing, realms, tokens
@@ -27,17 +27,27 @@ KeepDays = Field(default=None, ge=1, le=36_500)
 
 
 class RealmIn(Body):
-    """A realm; with `ttl_seconds`, it and all in it is swept after that time, with `keep_days`, messages."""
+    """A realm; with `ttl_seconds`, it and all in it is swept after that time, with `keep_days`, messages.
+
+    With `anonymous_listeners` anybody may hear on the nerve what other programs produce in it, but no nudges.
+    """
 
     name: str
     ttl_seconds: int | None = Field(default=None, ge=1, le=10 * 366 * 24 * 3600)
     keep_days: int | None = KeepDays
+    anonymous_listeners: bool = False
 
 
 class RealmSettings(Body):
     """What may change of a realm; what is left out is as the service's settings say."""
 
     keep_days: int | None = KeepDays
+
+
+class Listeners(Body):
+    """Whether anybody may hear on the nerve what other programs produce in the realm."""
+
+    anonymous: bool
 
 
 class HolderIn(Body):
@@ -55,6 +65,7 @@ class RealmOut(BaseModel):
     created_at: dt.datetime
     expires_at: dt.datetime | None
     keep_days: int | None
+    anonymous_listeners: bool
 
 
 class HolderOut(BaseModel):
@@ -94,11 +105,24 @@ class Audit(BaseModel):
     next_cursor: str | None
 
 
+class DeadLetters(BaseModel):
+    """A page of dead letters."""
+
+    dead_letters: Sequence[DeadLetter]
+    next_cursor: str | None
+
+
 @router.post("/realms", status_code=201)
 async def add_realm(record: RecordDep, new: RealmIn) -> RealmOut:
     """Add a realm."""
     return _realm(
-        await realms.add_realm(record.db, name=new.name, ttl_seconds=new.ttl_seconds, keep_days=new.keep_days)
+        await realms.add_realm(
+            record.db,
+            name=new.name,
+            ttl_seconds=new.ttl_seconds,
+            keep_days=new.keep_days,
+            anonymous_listeners=new.anonymous_listeners,
+        )
     )
 
 
@@ -106,6 +130,12 @@ async def add_realm(record: RecordDep, new: RealmIn) -> RealmOut:
 async def change_realm(record: RecordDep, name: NamePath, wanted: RealmSettings) -> RealmOut:
     """Change for how many days a realm's messages are kept."""
     return _realm(await realms.keep(record.db, name, days=wanted.keep_days))
+
+
+@router.put("/realms/{name}/listeners")
+async def let_in(record: RecordDep, name: NamePath, wanted: Listeners) -> RealmOut:
+    """Say whether a realm lets anonymous listeners onto the nerve; those that are there leave at once."""
+    return _realm(await realms.let_in(record.db, record.identity, name, anonymous=wanted.anonymous))
 
 
 @router.get("/realms")
@@ -191,6 +221,28 @@ async def revoke_token(record: RecordDep, token_id: Annotated[str, Path(max_leng
     await tokens.revoke(record.db, record.identity, token_id)
 
 
+@router.get("/dead-letters")
+async def list_dead_letters(
+    record: RecordDep, realm: RealmQuery = FIRST, cursor: Cursor = "", limit: Limit = 100
+) -> DeadLetters:
+    """List messages of other programs on the nerve that no consumer acknowledged, newest first."""
+    before = _number(cursor)
+    rows = await record.queues.dead_letters(realm=realm, before=before, limit=limit)
+    return DeadLetters(dead_letters=rows, next_cursor=next_cursor(rows, limit, lambda row: str(row.id)))
+
+
+@router.post("/dead-letters/{letter_id}/revive", status_code=204)
+async def revive_dead_letter(record: RecordDep, letter_id: int, realm: RealmQuery = FIRST) -> None:
+    """Put a dead letter back into its queue, as if it had never been sent."""
+    await record.queues.revive(realm=realm, id=letter_id)
+
+
+@router.delete("/dead-letters/{letter_id}", status_code=204)
+async def discard_dead_letter(record: RecordDep, letter_id: int, realm: RealmQuery = FIRST) -> None:
+    """Delete a dead letter."""
+    await record.queues.discard(realm=realm, id=letter_id)
+
+
 @router.get("/audit")
 async def audit_log(
     record: RecordDep,
@@ -199,10 +251,14 @@ async def audit_log(
     cursor: Cursor = "",
 ) -> Audit:
     """What was done by the operator, and with the operator's invites, newest first."""
+    rows = await auditing.acts(record.db, realm=realm, before=_number(cursor), limit=limit)
+    return Audit(acts=rows, next_cursor=next_cursor(rows, limit, lambda act: str(act.audit_id)))
+
+
+def _number(cursor: str) -> int:
     if cursor and not cursor.isdecimal():
         raise BadField("cursor", "use next_cursor as it was given")
-    rows = await auditing.acts(record.db, realm=realm, before=int(cursor or 2**63 - 1), limit=limit)
-    return Audit(acts=rows, next_cursor=next_cursor(rows, limit, lambda act: str(act.audit_id)))
+    return int(cursor or 2**63 - 1)
 
 
 def _realm(realm: Realm) -> RealmOut:
@@ -212,6 +268,7 @@ def _realm(realm: Realm) -> RealmOut:
         created_at=realm.created_at,
         expires_at=realm.expires_at,
         keep_days=realm.keep_days,
+        anonymous_listeners=realm.anonymous_listeners,
     )
 
 

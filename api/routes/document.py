@@ -29,7 +29,8 @@ _ERRORS = {
 _TOKEN = {
     "type": "http",
     "scheme": "bearer",
-    "description": "A box's or person's token; under /v1/admin the operator's.",
+    "description": "A box's or person's token; the operator's under /v1/admin, the nerve's own under "
+    "/v1/nerve/admissions.",
 }
 _AGENT = {
     "name": "X-Tyode-Agent",
@@ -76,5 +77,5 @@ def _complete_call(path: str, call: dict[str, Any]) -> None:
         call["security"] = []
         return
     call["security"] = [{"token": []}]
-    if not path.startswith("/v1/admin/"):
+    if not path.startswith(("/v1/admin/", "/v1/nerve/admissions")):
         call.setdefault("parameters", []).append(_AGENT)

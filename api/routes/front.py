@@ -12,6 +12,9 @@ from api.problems import answer_problem
 REDEEM = "/v1/redeem"
 """What somebody calls who has a code and no token yet."""
 
+ADMISSIONS = "/v1/nerve/admissions"
+"""What a nerve calls that stands apart from the record."""
+
 
 class Front:
     """An ASGI layer: nothing under /v1 is read, and no route is told from another, before the token is known.
@@ -62,6 +65,8 @@ class Front:
         path = scope["path"]
         if path.startswith("/v1/admin/") or (self._guarded_metrics and path == "/metrics"):
             await self._auth.admit_operator(scope["headers"])
+        elif path == ADMISSIONS or path.startswith(f"{ADMISSIONS}/"):
+            await self._auth.admit_nerve(scope["headers"])
         elif path.startswith("/v1/") and path != REDEEM:
             scope["caller"] = await self._auth.authenticate(scope["headers"])
             self._auth.count(scope["caller"])

@@ -1,13 +1,20 @@
-"""Where to listen for nudges."""
+"""Where to listen for nudges, and who may."""
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from api.auth import CallerDep, RecordDep
+from api.errors import BadField
+from api.models import Admitted, Ticket
+from api.routes.wire import Body
 
 router = APIRouter(prefix="/v1", tags=["nerve"])
+
+HASH_DIGITS = 64
 
 
 class Listen(BaseModel):
@@ -17,9 +24,60 @@ class Listen(BaseModel):
     realm: str
 
 
+class Login(Body):
+    """What somebody logs in with: `key` is the SHA-256 of the token or ticket in hexadecimal, or a realm."""
+
+    by: Literal["token", "ticket", "realm"]
+    key: str = Field(max_length=200)
+
+
+class Decision(BaseModel):
+    """Whom to admit; null when nobody."""
+
+    admission: Admitted | None
+
+
+class Held(Body):
+    """The ids of what others were admitted by."""
+
+    token_ids: list[Annotated[str, Field(max_length=200)]] = Field(max_length=5000)
+
+
+class Valid(BaseModel):
+    """Those of the ids that are valid now."""
+
+    token_ids: list[str]
+
+
 @router.get("/nerve")
 async def nerve(request: Request, record: RecordDep, caller: CallerDep) -> Listen:
     """Say where this caller listens; the embedded nerve is where the record is."""
     settings = record.settings
-    url = settings.nerve_url or settings.public_url or str(request.base_url)
+    elsewhere = settings.nerve_public_url or settings.nerve_url
+    url = elsewhere or settings.public_url or str(request.base_url)
     return Listen(url=url.rstrip("/"), realm=caller.realm)
+
+
+@router.post("/nerve/tickets", status_code=201)
+async def ticket(record: RecordDep, caller: CallerDep) -> Ticket:
+    """Make a ticket by which a browser logs in to the nerve, once and soon, without the token in it."""
+    return await record.admissions.ticket(caller)
+
+
+@router.post("/nerve/admissions")
+async def admit(record: RecordDep, login: Login) -> Decision:
+    """Say whom a nerve that stands apart is to admit. A ticket is used up by it."""
+    if login.by != "realm" and not _is_hash(login.key):
+        raise BadField("key", f"the SHA-256 of the {login.by}, {HASH_DIGITS} hexadecimal digits")
+    return Decision(admission=await record.admissions.admitted(login.by, login.key))
+
+
+@router.post("/nerve/admissions/valid")
+async def valid(record: RecordDep, held: Held) -> Valid:
+    """Say which of those who were admitted may stay."""
+    known = [token_id for token_id in held.token_ids if "\0" not in token_id]
+    return Valid(token_ids=sorted(await record.admissions.valid(known)))
+
+
+def _is_hash(key: str) -> bool:
+    return len(key) == HASH_DIGITS and all(digit in "0123456789abcdef" for digit in key)

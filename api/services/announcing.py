@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterator
 
-from api.db import Database
+from api.db import Database, Notices
 from api.errors import RecordDown
 from api.store import announcing as store
 from broker_bridge.nerve import Nerve
 from broker_bridge.nudge import Nudge
+from broker_bridge.racing import unless_lost
+
+LAST_SECONDS = 1.0
 
 
 class Announcements:
@@ -76,18 +79,24 @@ class Announcements:
                 self._forget(room, event)
 
     async def run(self) -> None:
-        """Carry announcements between replicas until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._relay())
-            tasks.create_task(self._db.listen(store.CHANNEL, self._heard, lambda: None))
+        """Carry announcements between replicas until cancelled; nudges on their way then have a second."""
+        try:
+            while True:
+                with contextlib.suppress(RecordDown):
+                    async with self._db.joined(store.CHANNEL, self._heard) as notices:
+                        await unless_lost(self._relay(notices), notices.lost)
+                await asyncio.sleep(0.5)
+        finally:
+            if self._learning:
+                await asyncio.wait(self._learning, timeout=LAST_SECONDS)
 
-    async def _relay(self) -> None:
+    async def _relay(self, notices: Notices) -> None:
         while True:
             await self._relay_wanted.wait()
             self._relay_wanted.clear()
             moved, self._moved = self._moved, set()
-            with contextlib.suppress(RecordDown):
-                await store.announce(self._db, moved)
+            for text in store.told(moved):
+                await notices.say(text)
 
     def _heard(self, payload: str) -> None:
         for room in store.heard(payload):

@@ -124,6 +124,10 @@ class Identity:
                     if known.bare.realm == realm:
                         known.sessions.pop(handle, None)
 
+    def look_again(self) -> None:
+        """Soon, end what expired or was revoked unheard."""
+        self._sweep_wanted.set()
+
     async def run(self) -> None:
         """Listen for what other replicas have revoked, and note who has been seen, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -198,6 +202,8 @@ class Identity:
         valid = await store.valid_tokens(self._db)
         if generation == self._generation:
             self._end(Gone(valid=valid))
+        else:
+            self._sweep_wanted.set()
 
     def _missed(self) -> None:
         self._generation += 1

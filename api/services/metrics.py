@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 
@@ -39,6 +43,10 @@ class Metrics:
             registry=self.registry,
         )
 
+    def watch_nerve(self, dropped: Callable[[], int]) -> None:
+        """Show how many nudges the nerve has dropped, as it counts them itself."""
+        self.registry.register(_NudgesDropped(dropped))
+
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request. `route` is a template, never a path."""
         key = (method if method in _METHODS else "other", route, status)
@@ -50,3 +58,12 @@ class Metrics:
     def text(self) -> bytes:
         """Everything, in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+class _NudgesDropped(Collector):
+    def __init__(self, dropped: Callable[[], int]) -> None:
+        self._dropped = dropped
+
+    def collect(self) -> Iterator[Metric]:
+        what = "Nudges dropped because too many rooms waited for the nerve"
+        yield CounterMetricFamily("readyroom_nudges_dropped", what, value=self._dropped())

@@ -23,7 +23,12 @@ HolderKind = Literal["box", "person"]
 
 
 async def add_realm(
-    db: Database, *, name: str, ttl_seconds: int | None, keep_days: int | None = None
+    db: Database,
+    *,
+    name: str,
+    ttl_seconds: int | None,
+    keep_days: int | None = None,
+    anonymous_listeners: bool = False,
 ) -> Realm:
     """A new realm; with `ttl_seconds`, it and everything in it ends then, with `keep_days`, its messages.
 
@@ -33,10 +38,18 @@ async def add_realm(
     """
     fields.name("name", name)
     async with db.transaction() as tx:
-        realm = await store.add(tx, name=name, ttl_seconds=ttl_seconds, keep_days=keep_days)
+        realm = await store.add(
+            tx,
+            name=name,
+            ttl_seconds=ttl_seconds,
+            keep_days=keep_days,
+            anonymous_listeners=anonymous_listeners,
+        )
         if realm is None:
             raise NameTaken(f"The realm {name} exists. Choose another name.", name=name)
         await audit.note(tx, act="realm_added", target=name, realm=name)
+        if anonymous_listeners:
+            await audit.note(tx, act="realm_changed", target="anonymous_listeners True", realm=name)
     return realm
 
 
@@ -51,6 +64,25 @@ async def keep(db: Database, name: str, *, days: int | None) -> Realm:
         if realm is None:
             raise NoSuchThing(f"There is no realm {name}.", realm=name)
         await audit.note(tx, act="realm_changed", target=f"keep_days {days}", realm=name)
+    return realm
+
+
+async def let_in(db: Database, identity: Identity, name: str, *, anonymous: bool) -> Realm:
+    """Say whether a realm lets anonymous listeners onto the nerve; those that are there leave at once.
+
+    Raises:
+        NoSuchThing: there is none.
+    """
+    async with db.transaction() as tx:
+        changed = await store.let_in(tx, name, anonymous=anonymous) if fields.NAME.fullmatch(name) else None
+        if changed is None:
+            raise NoSuchThing(f"There is no realm {name}.", realm=name)
+        realm_id, realm = changed
+        await audit.note(tx, act="realm_changed", target=f"anonymous_listeners {anonymous}", realm=name)
+        if not anonymous:
+            await tell(tx, word := f"token anonymous_{realm_id}")
+    if not anonymous:
+        identity.forget(word)
     return realm
 
 

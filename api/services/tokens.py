@@ -16,13 +16,14 @@ from api.store import audit
 from api.store import tokens as store
 from api.store.identity import tell
 
-PREFIX = {"box": "rrb_", "person": "rrp_"}
+Kind = Literal["box", "person", "nerve client"]
+PREFIX: dict[Kind, str] = {"box": "rrb_", "person": "rrp_", "nerve client": "rrn_"}
 TOKEN_BYTES = 32
 """Beyond guessing, so that a plain hash is enough at rest."""
 
 
-async def add_token(db: Database, *, realm: str, name: str, kind: Literal["box", "person"]) -> NewToken:
-    """One more token for a box or a person, so that it can change over without a gap.
+async def add_token(db: Database, *, realm: str, name: str, kind: Kind) -> NewToken:
+    """One more token for a box, a person or a nerve client, so that it can change over without a gap.
 
     Raises:
         NoSuchThing: there is no such realm, or nobody of this kind and name in it.
@@ -54,19 +55,25 @@ async def revoke(db: Database, identity: Identity, token_id: str) -> None:
     identity.forget(word)
 
 
-async def make(tx: Transaction, *, realm_id: int, name: str, kind: Literal["box", "person"]) -> NewToken:
+async def make(tx: Transaction, *, realm_id: int, name: str, kind: Kind) -> NewToken:
     """Draw a token and keep its hash.
 
     Raises:
         TooManyTokens: two are valid already.
     """
-    slot = await store.free_slot(tx, realm_id=realm_id, name=name)
+    slot = await store.free_slot(tx, realm_id=realm_id, name=name, kind=kind)
     if slot is None:
         raise TooManyTokens(name)
     token = PREFIX[kind] + secrets.token_urlsafe(TOKEN_BYTES)
     token_id = f"tok_{secrets.token_hex(8)}"
     await store.add(
-        tx, realm_id=realm_id, name=name, token_id=token_id, token_hash=hash_of(token.encode()), slot=slot
+        tx,
+        realm_id=realm_id,
+        name=name,
+        kind=kind,
+        token_id=token_id,
+        token_hash=hash_of(token.encode()),
+        slot=slot,
     )
     return NewToken(token, token_id)
 

@@ -1,4 +1,4 @@
-"""NOTIFY between replicas: which rooms have moved. After the commit, in a statement of its own."""
+"""NOTIFY between replicas: which rooms have moved. After the commit, on a connection of its own."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from collections.abc import Collection, Iterator
 from api.store.door import Door
 
 CHANNEL = "readyroom_moved"
+NERVE = "readyroom_nerve"
+"""Where the replicas of the embedded nerve pass nudges on, if they do it here."""
+
 PAYLOAD_ROOMS = 300
 """A payload has to stay below 8,000 bytes."""
 
 NAMES = "SELECT agent_id, handle FROM agents WHERE realm_id = $1 AND agent_id = ANY ($2::bigint[])"
 
 
-async def announce(db: Door, rooms: Collection[int]) -> None:
-    """Tell every replica that these rooms have moved; best effort."""
+def told(rooms: Collection[int]) -> Iterator[str]:
+    """The announcements that say that these rooms have moved."""
     ids = [str(room) for room in rooms]
     for first in range(0, len(ids), PAYLOAD_ROOMS):
-        await db.fetch("SELECT pg_notify($1, $2)", CHANNEL, " ".join(ids[first : first + PAYLOAD_ROOMS]))
+        yield " ".join(ids[first : first + PAYLOAD_ROOMS])
 
 
 def heard(payload: str) -> Iterator[int]:

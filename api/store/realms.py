@@ -8,10 +8,17 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.models import Named, Realm, ValidToken
-from api.store.tables import names, realms, tokens
+from api.models import Named, Realm
+from api.store import tokens
+from api.store.tables import names, realms
 
-_REALM = (realms.c.name, realms.c.created_at, realms.c.expires_at, realms.c.keep_days)
+_REALM = (
+    realms.c.name,
+    realms.c.created_at,
+    realms.c.expires_at,
+    realms.c.keep_days,
+    realms.c.anonymous_listeners,
+)
 
 
 async def realm_id(connection: AsyncConnection, name: str) -> int | None:
@@ -21,12 +28,19 @@ async def realm_id(connection: AsyncConnection, name: str) -> int | None:
 
 
 async def add(
-    connection: AsyncConnection, *, name: str, ttl_seconds: int | None, keep_days: int | None
+    connection: AsyncConnection,
+    *,
+    name: str,
+    ttl_seconds: int | None,
+    keep_days: int | None,
+    anonymous_listeners: bool,
 ) -> Realm | None:
     """A new realm; None when the name is in use."""
     ends = sa.text("clock_timestamp() + :ttl * interval '1 second'").bindparams(ttl=ttl_seconds)
     expires_at = ends if ttl_seconds is not None else None
-    new = insert(realms).values(name=name, expires_at=expires_at, keep_days=keep_days)
+    new = insert(realms).values(
+        name=name, expires_at=expires_at, keep_days=keep_days, anonymous_listeners=anonymous_listeners
+    )
     row = (await connection.execute(new.on_conflict_do_nothing().returning(*_REALM))).one_or_none()
     return Realm(*row) if row else None
 
@@ -36,6 +50,13 @@ async def keep(connection: AsyncConnection, name: str, *, days: int | None) -> R
     changed = sa.update(realms).where(realms.c.name == name).values(keep_days=days).returning(*_REALM)
     row = (await connection.execute(changed)).one_or_none()
     return Realm(*row) if row else None
+
+
+async def let_in(connection: AsyncConnection, name: str, *, anonymous: bool) -> tuple[int, Realm] | None:
+    """Set whether a realm lets anonymous listeners in; its key, or None when there is no such realm."""
+    wanted = sa.update(realms).where(realms.c.name == name).values(anonymous_listeners=anonymous)
+    row = (await connection.execute(wanted.returning(realms.c.realm_id, *_REALM))).one_or_none()
+    return (row[0], Realm(*row[1:])) if row else None
 
 
 async def page(connection: AsyncConnection, *, after: str, limit: int) -> list[Realm]:
@@ -68,24 +89,8 @@ async def holders(
         .limit(limit)
     )
     rows = (await connection.execute(wanted)).all()
-    held = await _valid(connection, rows[0].realm_id, [row.name for row in rows]) if rows else {}
+    if not rows:
+        return []
+    named = [row.name for row in rows]
+    held = await tokens.held(connection, realm_id=rows[0].realm_id, names=named, kind=kind)
     return [Named(row.name, realm, row.created_at, tuple(held.get(row.name, ()))) for row in rows]
-
-
-async def _valid(
-    connection: AsyncConnection, realm_id: int, wanted: list[str]
-) -> dict[str, list[ValidToken]]:
-    valid = (
-        sa.select(tokens.c.name, tokens.c.token_id, tokens.c.created_at)
-        .where(
-            tokens.c.realm_id == realm_id,
-            tokens.c.name.in_(wanted),
-            tokens.c.revoked_at.is_(None),
-            (tokens.c.expires_at > sa.func.clock_timestamp()).is_not(False),
-        )
-        .order_by(tokens.c.created_at)
-    )
-    held: dict[str, list[ValidToken]] = {}
-    for row in await connection.execute(valid):
-        held.setdefault(row.name, []).append(ValidToken(row.token_id, row.created_at))
-    return held

@@ -65,6 +65,8 @@ realms = sa.Table(
     _moment("created_at", nullable=False),
     _moment("expires_at"),
     sa.Column("keep_days", sa.Integer),  # null: as the service's setting says
+    # Whether the nerve lets anybody hear what other programs produce in it; nudges are never heard so.
+    sa.Column("anonymous_listeners", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.CheckConstraint("keep_days >= 1", name="keep_days"),
 )
 
@@ -91,28 +93,61 @@ names = sa.Table(
     pg.ExcludeConstraint((sa.column("span"), "&&"), name="names_span_excl", using="gist"),
 )
 
-tokens = sa.Table(
-    "tokens",
+
+def _tokens(table: str, *, of: str) -> sa.Table:
+    """Tokens of the names in the table `of`."""
+    return sa.Table(
+        table,
+        metadata,
+        _realm(),
+        sa.Column("token_id", sa.Text, primary_key=True),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("slot", sa.SmallInteger, nullable=False),
+        sa.Column("hash", sa.LargeBinary, nullable=False, unique=True),
+        _moment("created_at", nullable=False),
+        _moment("expires_at"),
+        _moment("revoked_at"),
+        sa.ForeignKeyConstraint(["realm_id", "name"], [f"{of}.realm_id", f"{of}.name"], ondelete="CASCADE"),
+        sa.CheckConstraint("slot IN (1, 2)", name="slot"),
+        # Two valid tokens of one name at a time, so that rotation has no gap.
+        sa.Index(
+            f"{table}_slot_key",
+            "realm_id",
+            "name",
+            "slot",
+            unique=True,
+            postgresql_where=sa.text("revoked_at IS NULL"),
+        ),
+    )
+
+
+tokens = _tokens("tokens", of="names")
+
+# Other programs on the nerve. They are no agents: their names are a space of their own.
+nerve_clients = sa.Table(
+    "nerve_clients",
     metadata,
     _realm(),
-    sa.Column("token_id", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("slot", sa.SmallInteger, nullable=False),
-    sa.Column("hash", sa.LargeBinary, nullable=False, unique=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
     _moment("created_at", nullable=False),
-    _moment("expires_at"),
-    _moment("revoked_at"),
-    sa.ForeignKeyConstraint(["realm_id", "name"], ["names.realm_id", "names.name"], ondelete="CASCADE"),
-    sa.CheckConstraint("slot IN (1, 2)", name="slot"),
-    # Two valid tokens of one name at a time, so that rotation has no gap.
-    sa.Index(
-        "tokens_slot_key",
-        "realm_id",
-        "name",
-        "slot",
-        unique=True,
-        postgresql_where=sa.text("revoked_at IS NULL"),
+    sa.CheckConstraint("role IN ('consumer', 'producer', 'both')", name="role"),
+)
+
+nerve_tokens = _tokens("nerve_tokens", of="nerve_clients")
+
+# Unused ones only: who logs in with a ticket deletes it.
+nerve_tickets = sa.Table(
+    "nerve_tickets",
+    metadata,
+    _realm(),
+    sa.Column("hash", sa.LargeBinary, primary_key=True, unique=True),
+    sa.Column("token_id", sa.Text, nullable=False),
+    sa.Column("expires_at", sa.TIMESTAMP(timezone=True), nullable=False),
+    sa.ForeignKeyConstraint(
+        ["realm_id", "token_id"], ["tokens.realm_id", "tokens.token_id"], ondelete="CASCADE"
     ),
+    sa.Index("nerve_tickets_realm_id_token_id_idx", "realm_id", "token_id"),
 )
 
 agents = sa.Table(
@@ -389,6 +424,59 @@ invites = sa.Table(
     sa.Column("hash", sa.LargeBinary, nullable=False, unique=True),
     _moment("created_at", nullable=False),
     sa.Column("expires_at", sa.TIMESTAMP(timezone=True), nullable=False),
+)
+
+# What other programs' durable subscribers wait for on the nerve; nudges are never here.
+nerve_queues = sa.Table(
+    "nerve_queues",
+    metadata,
+    _realm(),
+    _id("queue_id"),
+    sa.Column("holder", sa.Text, nullable=False),  # the name whose token subscribed
+    sa.Column("consumer_id", sa.Text, nullable=False),
+    sa.Column("producer", sa.Text, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("topic", sa.Boolean, nullable=False),
+    sa.Column("consumer", sa.Text, nullable=False),
+    sa.Column("group_name", sa.Text),
+    sa.Column("durable", sa.Boolean, nullable=False),
+    sa.Column("ack_seconds", sa.Double),  # null: a message is done with when it has been sent
+    sa.Column("attempts", sa.SmallInteger, nullable=False),
+    sa.Column("delay_seconds", sa.Double, nullable=False),
+    sa.Column("exponential", sa.Boolean, nullable=False),
+    _moment("seen_at", nullable=False),
+    sa.UniqueConstraint(
+        "realm_id", "holder", "consumer_id", "producer", "event", "topic", name="nerve_queues_key"
+    ),
+    sa.Index("nerve_queues_event_idx", "realm_id", "event"),
+)
+
+nerve_messages = sa.Table(
+    "nerve_messages",
+    metadata,
+    _realm(),
+    _id("message_id"),
+    sa.Column("queue_id", sa.BigInteger, nullable=False),
+    sa.Column("envelope", sa.Text, nullable=False),  # JSON in ASCII, as it goes out
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("attempts", sa.SmallInteger, nullable=False, server_default="0"),  # how often it was sent
+    sa.Column("timeouts", sa.SmallInteger, nullable=False, server_default="0"),  # not acknowledged in time
+    sa.Column("sent_to", sa.Text),  # the connection that it went over last
+    _moment("created_at", nullable=False),
+    _moment("due_at", nullable=False),
+    sa.Column("expires_at", sa.TIMESTAMP(timezone=True), nullable=False),
+    _moment("dead_at"),
+    sa.ForeignKeyConstraint(
+        ["realm_id", "queue_id"], ["nerve_queues.realm_id", "nerve_queues.queue_id"], ondelete="CASCADE"
+    ),
+    sa.Index("nerve_messages_queue_idx", "realm_id", "queue_id", "message_id"),
+    sa.Index("nerve_messages_expires_at_idx", "expires_at"),
+    sa.Index(
+        "nerve_messages_dead_idx",
+        "realm_id",
+        "message_id",
+        postgresql_where=sa.text("dead_at IS NOT NULL"),
+    ),
 )
 
 audit_log = sa.Table(

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import pty
+import select
 import shutil
 import signal
 import socket
@@ -503,27 +504,32 @@ def is_notifier(process: psutil.Process) -> bool:
         return False
 
 
-def test_it_ends_with_its_terminal(up: Up) -> None:
+def test_it_reloads_at_sighup_and_ends_with_its_terminal(up: Up) -> None:
     """A terminal that closes takes everything with it."""
     command = [*READYROOM, "up", "--data-dir", str(up.folder), "--port", "0", "--no-notifier"]
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(command[0], command, clean_environment(up.folder.parent))
-    reader = threading.Thread(target=drain, args=(terminal,), daemon=True)
+    shuts = threading.Event()
+    reader = threading.Thread(target=drain, args=(terminal, shuts), daemon=True)
     reader.start()
     wait_for("up.json", lambda: (up.folder / "up.json").exists(), START_SECONDS)
     processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    os.kill(pid, signal.SIGHUP)  # what the kernel sends when the terminal's other end closes
-    assert os.waitpid(pid, 0)[1] == 0
+    os.kill(pid, signal.SIGHUP)  # the terminal is there: this one means reload
+    wait_for("the reload", lambda: '"event":"reloaded"' in (up.folder / "record.log").read_text())
+    shuts.set()
     reader.join(10)
     os.close(terminal)
+    assert os.waitpid(pid, 0)[1] == 0
     assert all(map(ended, processes))
 
 
-def drain(terminal: int) -> None:
+def drain(terminal: int, shuts: threading.Event) -> None:
+    """Read what a terminal shows, without being in the way when it is to shut."""
     with contextlib.suppress(OSError):
-        while os.read(terminal, 4096):
-            pass
+        while not shuts.is_set():
+            if select.select([terminal], [], [], 0.05)[0]:
+                os.read(terminal, 4096)
 
 
 @as_root

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -17,28 +17,41 @@ import uvicorn
 
 from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.limits import Limits
-from broker_bridge.nerve import Admission, Admit
+from broker_bridge.nerve import Admission, Credential, Doorkeeper
 from broker_bridge.nudge import DELIVERED, Nudge
+from broker_bridge.queues import Store
 from broker_bridge.tyo_mq import Listener, TyoMqNerve
 
-ADMISSIONS = {
+ADMISSIONS: dict[str, Admission] = {
     "tok-work3": Admission("main", "work3", "consumer", "t1"),
     "tok-work3-next": Admission("main", "work3", "consumer", "t2"),
     "tok-devmac": Admission("main", "devmac", "consumer", "t3"),
     "tok-zoo": Admission("main", "zoo", "consumer", "t4"),
     "tok-elsewhere": Admission("other", "work3", "consumer", "t5"),
-    "tok-tool": Admission("main", "tool", "both", "t6"),
-    "tok-tool2": Admission("main", "tool2", "both", "t7"),
-    "tok-record": Admission("*", "agent-comms", "producer", "t8"),
-    "tok-record-main": Admission("main", "agent-comms", "producer", "t9"),
+    "tok-tool": Admission("main", "tool", "both", "t6", "client"),
+    "tok-tool2": Admission("main", "tool2", "both", "t7", "client"),
+    "tok-record": Admission("*", "agent-comms", "producer", "t8", "record"),
+    "tok-record-main": Admission("main", "agent-comms", "producer", "t9", "record"),
 }
 WAIT = 20.0
+RECOVERY = 5.0
+"""Seconds after which a link has to be back."""
 
 
-async def admit(token: str) -> Admission | None:
+class Door:
     """A test's list of tokens, asked as the record is: not at once."""
-    await asyncio.sleep(0)
-    return ADMISSIONS.get(token)
+
+    def __init__(self, admissions: Mapping[str, Admission] = ADMISSIONS) -> None:
+        self.admissions = dict(admissions)
+
+    async def admit(self, credential: Credential) -> Admission | None:
+        """Whom a token admits; here nothing else admits anybody."""
+        await asyncio.sleep(0)
+        return self.admissions.get(credential.value) if credential.by == "token" else None
+
+    async def valid(self, token_ids: Collection[str]) -> set[str]:
+        """The tokens that are still in the list."""
+        return {admission.token_id for admission in self.admissions.values()}.intersection(token_ids)
 
 
 async def until(holds: Callable[[], Any], what: str = "it", seconds: float = WAIT) -> None:
@@ -73,6 +86,7 @@ async def serving(app: Any, *, port: int | None = None) -> AsyncIterator[str]:
         host="127.0.0.1",
         port=port,
         ws="wsproto",
+        ws_max_size=1024 * 1024,
         lifespan="off",
         log_config=None,
         timeout_graceful_shutdown=1,
@@ -89,10 +103,15 @@ async def serving(app: Any, *, port: int | None = None) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def served(
-    *, port: int | None = None, limits: Limits | None = None, admit: Admit = admit
+    *,
+    port: int | None = None,
+    limits: Limits | None = None,
+    door: Doorkeeper | None = None,
+    recheck_seconds: float | None = None,
+    store: Store | None = None,
 ) -> AsyncIterator[tuple[EmbeddedBroker, str]]:
     """An embedded broker on the port of a small record; yields it with its URL."""
-    broker = EmbeddedBroker(admit=admit, limits=limits)
+    broker = EmbeddedBroker(door=door or Door(), limits=limits, recheck_seconds=recheck_seconds, store=store)
     await broker.start()
     async with serving(broker.asgi(record_app), port=port) as url:
         try:

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
-import pytest
 import structlog
 
-from broker_bridge import admission
 from broker_bridge.admission import AskTheRecord
 from tests.contract.nerves import ear, free_port, listening, served, until
+from tests.contract.programs import broker_alone
+from tests.contract.redis_server import RedisServer
 from tests.http.running import running, settings_for
-
-
-@contextmanager
-def broker_alone(record: str, port: int, token_file: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "readyroom", "broker", "--record", record, "--port", str(port)]
-    process = subprocess.Popen([*command, "--nerve-token-file", str(token_file)])
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 async def test_it_carries_what_is_said_at_the_record_and_stops_politely(
@@ -39,7 +28,7 @@ async def test_it_carries_what_is_said_at_the_record_and_stops_politely(
     url = f"http://127.0.0.1:{port}"
     settings = settings_for(database_url, tmp_path, nerve_url=url, nerve_token_file=token_file)
     async with running(settings) as record:
-        with broker_alone(record.url, port, token_file) as process:
+        with broker_alone(record.url, port, token_file, tmp_path / "broker.log") as process:
             work3, devmac, zoo = (
                 await record.box("work3"),
                 await record.box("devmac"),
@@ -67,26 +56,72 @@ async def test_it_carries_what_is_said_at_the_record_and_stops_politely(
             assert process.wait(timeout=20) == 0
 
 
-async def test_a_revoked_token_is_hung_up_on_soon_and_a_record_that_is_away_parts_nobody(
-    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_several_with_one_redis_are_one_nerve(
+    database_url: str, tmp_path: Path, redis: RedisServer
 ) -> None:
-    monkeypatch.setattr(admission, "FRESH_SECONDS", 0.05)
+    ports, token_file = [free_port(), free_port()], tmp_path / "nerve.token"
+    token_file.write_text("the-records-own\n")
+    near, far = (f"http://127.0.0.1:{port}" for port in ports)
+    settings = settings_for(database_url, tmp_path, nerve_url=near, nerve_token_file=token_file)
+    environment = {"READYROOM_REDIS_URL": redis.new_url()}
+    async with AsyncExitStack() as stack:
+        record = await stack.enter_async_context(running(settings))
+        for port in ports:
+            log = tmp_path / f"broker-{port}.log"
+            stack.enter_context(broker_alone(record.url, port, token_file, log, **environment))
+        boxes = [await record.box(name) for name in ("work3", "devmac", "zoo")]
+        sessions = [await record.session(box) for box in boxes]
+        for session in sessions[:2]:
+            await session.post("/v1/rooms", {"name": "api"})
+        _, heard, states = await stack.enter_async_context(listening(far, str(boxes[1].token)))
+        _, overheard, others = await stack.enter_async_context(listening(far, str(boxes[2].token)))
+        await until(lambda: states == others == [True], "the listeners")
+        number = 0
+        while not heard:  # until the record, too, has found its broker, and the brokers each other
+            number += 1
+            assert number < 200, "nothing is heard"
+            assert (await sessions[0].post("/v1/rooms/api/messages", {"body": "hello"})).status == 201
+            await asyncio.sleep(0.1)
+        assert {(one.conv, one.sender) for one in heard} == {("api", sessions[0].agent)}
+        assert overheard == []
+
+
+async def test_it_looks_at_its_links_and_a_record_that_is_away_or_at_fault_parts_nobody(
+    database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "nerve.token"
+    file.write_text("the-records-own\n")
     async with AsyncExitStack() as stack, aiohttp.ClientSession() as http:
         stopping = await stack.enter_async_context(AsyncExitStack())
-        record = await stopping.enter_async_context(running(settings_for(database_url, tmp_path)))
+        settings = settings_for(database_url, tmp_path, nerve_token_file=file)
+        record = await stopping.enter_async_context(running(settings))
         gone, stays = await record.box("work3"), await record.box("devmac")
-        asks = AskTheRecord(http, record.url, record_token=None)
-        broker, url = await stack.enter_async_context(served(admit=asks.admit))
+        door = AskTheRecord(http, record.url, record_token="the-records-own")
+        _, url = await stack.enter_async_context(served(door=door, recheck_seconds=0.05))
         revoked = await stack.enter_async_context(ear(url, gone.token))
         other = await stack.enter_async_context(ear(url, stays.token))
         logs = stack.enter_context(structlog.testing.capture_logs())
-        rechecking = asyncio.create_task(asks.recheck(broker.hang_up))
+        file.write_text("another\n")
+        await until(lambda: "nerve_recheck_failed" in [line["event"] for line in logs], "a refusal")
+        file.write_text("the-records-own\n")
         await record.operator.delete(f"/v1/admin/tokens/{gone.token_id}")
-        await until(lambda: not revoked.client.connected)
+        await until(lambda: not revoked.client.connected, "the hang-up")
         await stopping.aclose()
-        await until(lambda: "nerve_recheck_failed" in [line["event"] for line in logs])
+        logs.clear()
+        await until(lambda: "nerve_recheck_failed" in [line["event"] for line in logs], "a failure")
+        async with ear(url, None) as late:
+            await late.send("AUTHENTICATION", {"token": stays.token})
+            await until(lambda: not late.client.connected, "the hang-up")
+            assert late.events("AUTH_FAIL")[0]["code"] == 503
         await other.barrier()
-        rechecking.cancel()
+
+
+def test_it_wants_the_records_token() -> None:
+    command = [sys.executable, "-m", "readyroom", "broker", "--record", "http://127.0.0.1:9"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("READYROOM_")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=clean)
+    assert done.returncode == 2
+    assert "--nerve-token-file" in done.stderr
 
 
 def test_a_record_that_is_no_address_is_told_so() -> None:

@@ -10,12 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_bridge.actions import Action, Answer, Ask, Emit, HangUp
+from broker_bridge.actions import (
+    Acknowledge,
+    Action,
+    Answer,
+    Ask,
+    Attach,
+    Detach,
+    Emit,
+    Find,
+    Forget,
+    HangUp,
+    Keep,
+    LookAgain,
+    Open,
+)
 from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
+from broker_bridge.memory_store import MemoryStore
+from broker_bridge.nerve import Admission, Credential
 from broker_bridge.nudge import DELIVERED, Nudge
 from broker_bridge.protocol import Protocol
+from broker_bridge.queues import Retry, Unkept
 from tests.contract.nerves import ADMISSIONS
+from tests.contract.storing import answer, now
 
 NUDGE = Nudge("api", "work3-agent#1", 1796000000000)
 ENVELOPE = {
@@ -28,8 +46,12 @@ ENVELOPE = {
 class Hall:
     """A core, and everything that it sent, answered and closed."""
 
-    def __init__(self, limits: Limits | None = None, *, lookup_at_once: bool = True) -> None:
-        self.core = Protocol(limits or Limits())
+    def __init__(
+        self, limits: Limits | None = None, *, lookup_at_once: bool = True, store: MemoryStore | None = None
+    ) -> None:
+        self.core = Protocol(limits or Limits(), keeps=store is not None)
+        self.store = store
+        self.attached: dict[int, Attach] = {}
         self.sent: dict[str, list[tuple[str, Any]]] = defaultdict(list)
         self.answered: Counter[Any] = Counter()
         self.closed: list[str] = []
@@ -49,13 +71,23 @@ class Hall:
                     self.answered[ref] += 1
                 case Ask():
                     self.asked.append(action)
+                case Open() | Find() | Keep() | Acknowledge():
+                    assert self.store is not None
+                    self.perform(self.core.answered(action, answer(self.store, action)))
+                case Attach():
+                    self.attached[action.queue] = action
+                case Detach(connection, queue):
+                    assert self.attached.pop(queue).connection == connection
+                case Forget(realm, queue):
+                    assert self.store is not None
+                    now(self.store.forget(realm, queue))
         if self._at_once:
             self.look_up()
 
     def look_up(self) -> None:
         while self.asked:
             ask = self.asked.pop(0)
-            self.perform(self.core.admitted(ask.connection, ADMISSIONS.get(ask.token)))
+            self.perform(self.core.admitted(ask.connection, ADMISSIONS.get(ask.credential.value)))
 
     def send(self, id: str, event: object, payload: object = None) -> None:
         self.frames += 1
@@ -261,6 +293,177 @@ def test_a_producers_name_is_its_holders_while_it_is_connected() -> None:
     assert [payload["message"] for _, payload in hall.consumed("ear")] == ["real", "its turn"]
 
 
+def produce(hall: Hall, message: Any, **changed: Any) -> None:
+    hall.send("tool", "PRODUCE", {"event": "job", "from": "build", "message": message, **changed})
+
+
+def messages(hall: Hall, id: str) -> list[Any]:
+    return [payload["message"] for _, payload in hall.consumed(id)]
+
+
+def test_a_group_shares_what_others_all_get() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    for id, token in (("w0", "tok-work3"), ("w1", "tok-devmac"), ("w2", "tok-zoo")):
+        hall.log_in(id, token, producer="build", event="job", group="workers")
+    hall.log_in("far", "tok-elsewhere", producer="build", event="job", group="workers")
+    hall.log_in("all", "tok-devmac", producer="TYO-MQ-ALL", event="job")
+    for number in range(6):
+        produce(hall, number)
+    assert [messages(hall, id) for id in ("w0", "w1", "w2", "far")] == [[0, 3], [1, 4], [2, 5], []]
+    assert messages(hall, "all") == [0, 1, 2, 3, 4, 5]
+    hall.perform(hall.core.disconnected("w1"))
+    produce(hall, 6)
+    produce(hall, 7)
+    assert (messages(hall, "w0"), messages(hall, "w2")) == ([0, 3, 6], [2, 5, 7])
+
+
+def test_boxes_in_one_group_each_hear_their_own_nudges() -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac", group="g")
+    hall.log_in("zoo", "tok-zoo", group="g")
+    hall.nudge("devmac", "zoo")
+    hall.nudge("devmac")
+    assert (len(hall.consumed("ear")), len(hall.consumed("zoo"))) == (2, 1)
+
+
+def test_a_broadcast_reaches_whoever_registered_in_the_realm_and_nobody_else() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    hall.log_in("ear", "tok-devmac")
+    hall.log_in("far", "tok-elsewhere")
+    hall.core.connected("nameless", now=0)
+    hall.send("nameless", "AUTHENTICATION", {"token": "tok-zoo"})
+    produce(hall, "all hands", method="broadcast", broadcast="realm")
+    names = ["CONSUME-job", "CONSUME-build-job", "CONSUME-tyo-mq-all-job", "CONSUME-build-TM-ALL"]
+    for id in ("tool", "ear"):
+        assert [event for event, _ in hall.consumed(id)] == names
+        assert hall.events(id, "build-TM-ALL-CONSUME") == [
+            {"event": "job", "message": "all hands", "from": "build"}
+        ]
+    assert hall.sent["far"][-1][0] == hall.sent["nameless"][-1][0] == "AUTH_OK"
+
+
+def test_a_broadcast_to_a_group_reaches_each_member_once_but_never_as_the_record() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    hall.log_in("w0", "tok-work3", producer="build", event="job", group="g")
+    hall.subscribe("w0", producer="build", event="other", group="g")
+    hall.log_in("w1", "tok-zoo", producer="x", event="y", group="g")
+    hall.log_in("other", "tok-zoo", producer="x", event="y", group="h")
+    hall.log_in("ear", "tok-devmac", group="g")
+    hall.log_in("odd", "tok-devmac", producer="agent", event="comms-msg", group="g")
+    produce(hall, "stop", method="broadcast", broadcast="group", group="g")
+    assert [event for event, _ in hall.consumed("w0")] == ["CONSUME-build-job"]
+    assert [event for event, _ in hall.consumed("w1")] == ["CONSUME-x-y"]
+    assert hall.consumed("other") == hall.consumed("ear") == hall.consumed("odd") == []
+    produce(hall, "stop", method="broadcast", broadcast="group")
+    assert [error["code"] for error in hall.events("tool", "ERROR")] == [-2]
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [("tool", "agent-comms-msg"), ("tool", "Agent-Comms-TM-ALL"), ("agent", "comms-#"), ("Agent", "COMMS-x")],
+)
+@pytest.mark.parametrize("to", ["realm", "group"])
+def test_no_broadcast_bears_a_name_like_the_records(name: str, event: str, to: str) -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    hall.log_in("ear", "tok-devmac", producer="x", event="y", group="g")
+    produce(hall, 1, **{"from": name}, event=event, method="broadcast", broadcast=to, group="g")
+    assert hall.consumed("ear") == []
+    assert [refusal["code"] for refusal in hall.events("tool", "AUTH_FAIL")] == [403]
+
+
+class Slow(Hall):
+    """A core whose store answers when it is told to."""
+
+    def perform(self, actions: list[Action] | list[Emit]) -> None:
+        questions = [each for each in actions if isinstance(each, Open | Find | Keep | Acknowledge)]
+        super().perform([each for each in actions if each not in questions])
+        self.questions = [*getattr(self, "questions", []), *questions]
+
+    def go_on(self) -> None:
+        assert self.store is not None
+        asked = self.questions.pop(0)
+        self.perform(self.core.answered(asked, answer(self.store, asked)))
+
+
+def test_frames_wait_in_order_for_the_store_and_a_lost_connection_loses_no_message() -> None:
+    hall = Slow(store=MemoryStore())
+    hall.log_in("ear", "tok-devmac", producer="build", event="job", durable=True)
+    assert hall.consumed("ear") == []
+    hall.go_on()
+    hall.log_in("tool", "tok-tool")
+    done = Counter(hall.answered)
+    produce(hall, "a")
+    produce(hall, "b")
+    assert hall.answered == done, "one waits for the store, the other for it"
+    assert len(hall.questions) == 1
+    hall.perform(hall.core.disconnected("tool"))
+    while hall.questions:
+        hall.go_on()
+    assert hall.store is not None
+    assert [each.envelope["message"] for each in hall.store._messages.values()] == ["a"]
+    assert hall.answered == Counter(range(1, hall.frames + 1))
+
+
+def test_what_the_store_does_not_say_is_told_and_done_by_nobody() -> None:
+    hall = Slow(store=MemoryStore())
+    hall.log_in("ear", "tok-devmac", producer="TYO-MQ-ALL", event="job")
+    hall.go_on()
+    hall.log_in("tool", "tok-tool", durable=True, producer="x", event="y")
+    hall.perform(hall.core.answered(hall.questions.pop(), Unkept()))
+    assert [error["code"] for error in hall.events("tool", "ERROR")] == [-7]
+    produce(hall, "a")
+    hall.perform(hall.core.answered(hall.questions.pop(), Unkept()))
+    assert [error["code"] for error in hall.events("tool", "ERROR")] == [-7, -7]
+    hall.send("tool", "ACK", {"msgId": "msg-1"})
+    hall.perform(hall.core.answered(hall.questions.pop(), Unkept()))
+    assert hall.events("tool", "ACK_FAIL")[0]["code"] == 500
+    assert hall.consumed("ear") == []
+    assert hall.answered == Counter(range(1, hall.frames + 1))
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"consumer": "ANONYMOUS", "consumer_id": None}, -2),
+        ({"consumer_id": "a\0b"}, -2),
+        ({"consumer_id": "\ud800"}, -2),
+        ({"event": "a\nb"}, -2),
+    ],
+)
+def test_a_durable_subscription_needs_names_that_can_be_kept(changed: Any, code: int) -> None:
+    hall = Hall(store=MemoryStore())
+    hall.log_in("ear", "tok-devmac", **{"producer": "build", "event": "job", "durable": True, **changed})
+    assert [error["code"] for error in hall.events("ear", "ERROR")] == [code]
+    assert hall.attached == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "retry"),
+    [
+        ({"ack": True}, Retry(30, 3, 5, False)),
+        ({"manual_ack": 1, "ack_timeout": "500ms"}, Retry(0.5, 3, 5, False)),
+        (
+            {"ack": True, "ack_timeout": 2, "retry": {"max_attempts": 7, "delay": "2m"}},
+            Retry(2, 7, 120, False),
+        ),
+        ({"ack": True, "ack_timeout": "soon", "retry": "often"}, Retry(30, 3, 5, False)),
+        (
+            {"ack": True, "ack_timeout": -1, "retry": {"max_attempts": -1, "delay": True}},
+            Retry(0.05, 1, 5, False),
+        ),
+        ({"ack": True, "retry": {"max_attempts": 10**9, "delay": 10**400}}, Retry(30, 20, 3600, False)),
+        ({"require_ack": True, "retry": {"backoff": "exponential"}}, Retry(30, 3, 5, True)),
+        ({"ack": False}, None),
+    ],
+)
+def test_how_retries_are_read(body: Any, retry: Retry | None) -> None:
+    assert Retry.read(body) == retry
+
+
 @pytest.mark.parametrize("event", ["PRODUCER", "PRODUCE", "PRODUCE_CHUNK"])
 def test_a_box_only_listens(event: str) -> None:
     hall = Hall()
@@ -312,6 +515,97 @@ def test_a_flood_is_told_once_a_second_and_at_last_hung_up_on() -> None:
     assert set(hall.answered.values()) == {1}
 
 
+CLIENT = Admission("main", "devmac", "both", "t20", "client")
+STRANGERS = {
+    f"open{n}": Admission("main", f"ANONYMOUS-{n}", "consumer", "anonymous_1", "anonymous") for n in range(4)
+}
+"""By the realm that they name; each has a name of its own."""
+
+
+def admitted(hall: Hall, id: str, admission: Admission) -> None:
+    hall.core.connected(id, now=hall.now)
+    hall.send(id, "AUTHENTICATION", {"token": "looked up by the test"})
+    hall.perform(hall.core.admitted(id, admission))
+
+
+def test_a_program_of_a_boxs_name_hears_none_of_its_nudges_and_takes_none_of_its_names() -> None:
+    hall = Hall(lookup_at_once=False)
+    admitted(hall, "ear", ADMISSIONS["tok-devmac"])
+    admitted(hall, "program", CLIENT)
+    for id in ("ear", "program"):
+        hall.send(id, "CONSUMER", {"name": "ear", "id": "ear"})
+        hall.subscribe(id)
+        hall.subscribe(id, producer="TYO-MQ-ALL", event="#", mode="topic")
+    hall.nudge("devmac")
+    assert hall.closed == []
+    assert len(hall.consumed("ear")) == 2
+    assert hall.consumed("program") == []
+
+
+def test_a_program_of_the_records_name_is_not_the_record() -> None:
+    hall = Hall(lookup_at_once=False)
+    admitted(hall, "ear", ADMISSIONS["tok-devmac"])
+    admitted(hall, "liar", Admission("main", "agent-comms", "both", "t21", "client"))
+    hall.subscribe("ear")
+    told = {"event": "msg", "from": "agent-comms", "message": ENVELOPE["message"], "to": ["devmac"]}
+    hall.send("liar", "PRODUCER", {"name": "agent-comms"})
+    hall.send("liar", "PRODUCE", {**told, "realm": "main"})
+    assert hall.consumed("ear") == []
+    assert [refusal["code"] for refusal in hall.events("liar", "AUTH_FAIL")] == [403, 403]
+
+
+def test_only_the_record_can_have_the_nerve_look_again() -> None:
+    hall = Hall(lookup_at_once=False)
+    admitted(hall, "program", CLIENT)
+    admitted(hall, "record", ADMISSIONS["tok-record"])
+    asked = {
+        id: [a for a in hall.core.frame(id, "LOOK_AGAIN", {}, now=99, ref=0) if isinstance(a, LookAgain)]
+        for id in ("program", "record")
+    }
+    assert asked == {"program": [], "record": [LookAgain()]}
+
+
+def test_strangers_do_not_take_each_others_names_over_and_are_bounded() -> None:
+    hall = Hall(Limits(anonymous=3), lookup_at_once=False)
+    for name, admission in STRANGERS.items():
+        admitted(hall, name, admission)
+        hall.send(name, "CONSUMER", {"name": "ANONYMOUS", "id": "ear"})
+    assert hall.closed == ["open3"]
+    assert hall.events("open3", "AUTH_FAIL") == [
+        {"code": 503, "message": "There are as many anonymous listeners as there may be"}
+    ]
+    admitted(hall, "box", ADMISSIONS["tok-devmac"])
+    assert hall.events("box", "AUTH_OK")
+    assert hall.closed == ["open3"]
+
+
+@pytest.mark.parametrize(
+    ("body", "credential"),
+    [
+        ({"token": "t", "ticket": "k", "realm": "r", "role": "both"}, Credential("token", "t")),
+        ({"ticket": "k", "realm": "r", "role": "producer"}, Credential("ticket", "k")),
+        ({"realm": "r"}, Credential("realm", "r")),
+        ({"realm": "r", "role": "consumer", "key": "x"}, Credential("realm", "r")),
+        ({"realm": "r", "role": "both"}, 403),
+        ({"realm": "r", "role": "manager"}, 401),
+        ({"role": "consumer"}, 401),
+        ({"ticket": ["k"]}, 401),
+        ({"realm": "r\n"}, 401),
+        ({"token": "", "ticket": None, "realm": 0}, 401),
+    ],
+)
+def test_what_somebody_logs_in_with(body: Any, credential: Credential | int) -> None:
+    hall = Hall(lookup_at_once=False)
+    hall.core.connected("it", now=0)
+    hall.send("it", "AUTHENTICATION", body)
+    refused = [refusal["code"] for refusal in hall.events("it", "AUTH_FAIL")]
+    assert [ask.credential for ask in hall.asked] + refused == [credential]
+
+
+def test_a_secret_is_not_shown() -> None:
+    assert "t0k3n" not in repr(Credential("token", "t0k3n"))
+
+
 FIELDS = [
     "name",
     "id",
@@ -332,6 +626,15 @@ FIELDS = [
     "broadcast",
     "msgId",
     "transferId",
+    "durable",
+    "ack",
+    "ack_timeout",
+    "retry",
+    "guaranteed",
+    "ttl",
+    "index",
+    "total",
+    "data",
     "__proto__",
 ]
 NAMES = [
@@ -355,6 +658,8 @@ NAMES = [
     "realm",
     "devmac",
     "a-b",
+    "broadcast",
+    "group",
 ]
 KEYS = st.sampled_from(FIELDS) | st.text(max_size=5)
 JSON = st.recursive(
@@ -368,12 +673,13 @@ EVENTS = st.sampled_from([*HANDLERS, "HELLO", "DEBUG", "connect"]) | JSON
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["stranger", "zoo", "tool", "ghost"]), EVENTS, PAYLOADS), max_size=30)
+    st.lists(st.tuples(st.sampled_from(["stranger", "zoo", "tool", "ghost"]), EVENTS, PAYLOADS), max_size=30),
+    st.booleans(),
 )
 def test_no_frame_raises_disturbs_others_or_lets_anybody_hear_more(
-    frames: list[tuple[str, Any, Any]],
+    frames: list[tuple[str, Any, Any]], keeps: bool
 ) -> None:
-    hall = Hall()
+    hall = Hall(store=MemoryStore() if keeps else None)
     hall.log_in("ear", "tok-devmac")
     hall.core.connected("stranger", now=0)
     hall.log_in("zoo", "tok-zoo")
@@ -382,9 +688,12 @@ def test_no_frame_raises_disturbs_others_or_lets_anybody_hear_more(
         hall.send(id, event, payload)
     assert hall.answered == Counter(range(1, hall.frames + 1))
     assert "ear" not in hall.closed
-    assert hall.consumed("ear") == []
+    assert [
+        event for event, _ in hall.consumed("ear") if event.lower().startswith("consume-agent-comms-")
+    ] == []
+    broadcasts = hall.consumed("ear")
     hall.nudge("devmac")
-    assert hall.consumed("ear") == [(DELIVERED, ENVELOPE)]
+    assert hall.consumed("ear") == [*broadcasts, (DELIVERED, ENVELOPE)]
     heard = [payload for id in ("stranger", "zoo", "tool", "ghost") for _, payload in hall.consumed(id)]
     assert ENVELOPE not in heard
 
@@ -403,3 +712,20 @@ def test_nothing_is_left_of_connections_that_are_gone(steps: list[str]) -> None:
     assert hall.core.admissions == {}
     registry = hall.core._registry
     assert (registry._connections, registry._realms, registry._consumers) == ({}, {}, {})
+
+
+def test_a_program_of_a_boxs_name_has_queues_of_its_own_and_a_stranger_none() -> None:
+    wanted = {"event": "job", "producer": "build", "durable": True, "ack": True, "consumer_id": "w"}
+    hall = Hall(store=MemoryStore())
+    opened: dict[str, list[str]] = {}
+    for id, admission in (
+        ("box", ADMISSIONS["tok-devmac"]),
+        ("program", CLIENT),
+        ("stranger", STRANGERS["open1"]),
+    ):
+        hall.core.connected(id, now=hall.now)
+        hall.core.frame(id, "AUTHENTICATION", {"token": "looked up by the test"}, now=hall.now, ref=id)
+        hall.core.admitted(id, admission)
+        asked = hall.core.frame(id, "SUBSCRIBE", wanted, now=hall.now, ref=id)
+        opened[id] = [action.queue.holder for action in asked if isinstance(action, Open)]
+    assert opened == {"box": ["devmac"], "program": ["client devmac"], "stranger": []}

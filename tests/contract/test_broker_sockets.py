@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import json
 import socket
 import time
 from typing import Any
@@ -15,9 +16,9 @@ import websocket
 
 from broker_bridge.connection import Connection
 from broker_bridge.limits import Limits
-from broker_bridge.nerve import Admission
+from broker_bridge.nerve import Admission, Credential
 from broker_bridge.nudge import DELIVERED, Nudge
-from tests.contract.nerves import ADMISSIONS, Ear, admit, ear, served, until
+from tests.contract.nerves import Door, Ear, ear, served, until
 
 
 def nudge(conv: str = "api") -> Nudge:
@@ -129,40 +130,42 @@ async def test_revoking_a_token_closes_its_links_at_once_and_no_others() -> None
         assert broker.connections == 2
 
 
-async def test_a_token_that_is_revoked_while_it_is_looked_up_is_not_admitted() -> None:
-    looked_up, valid, go_on = asyncio.Event(), True, asyncio.Event()
+class SlowDoor(Door):
+    """Has looked a token up long before it answers."""
 
-    async def slow(token: str) -> Admission | None:
-        admission = ADMISSIONS[token] if valid else None
-        looked_up.set()
-        await go_on.wait()
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_up, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def admit(self, credential: Credential) -> Admission | None:
+        admission = await super().admit(credential)
+        self.looked_up.set()
+        await self.go_on.wait()
         return admission
 
-    async with served(admit=slow) as (broker, url), ear(url, None) as it:
+
+async def test_a_token_that_is_revoked_while_it_is_looked_up_is_not_admitted() -> None:
+    door = SlowDoor()
+    async with served(door=door) as (broker, url), ear(url, None) as it:
         await it.send("AUTHENTICATION", {"token": "tok-devmac"})
-        await looked_up.wait()
-        valid = False
+        await door.looked_up.wait()
+        del door.admissions["tok-devmac"]
         broker.hang_up(lambda a: a.name == "devmac")
-        go_on.set()
+        door.go_on.set()
         await until(lambda: it.heard)
         assert it.events("AUTH_FAIL") == [{"code": 401, "message": "This token is not valid here"}]
 
 
 @pytest.mark.parametrize("polling", [False, True], ids=["websocket", "polling"])
 async def test_everything_sent_at_once_is_done_after_the_login(polling: bool) -> None:
-    go_on = asyncio.Event()
-
-    async def slow(token: str) -> Admission | None:
-        await go_on.wait()
-        return await admit(token)
-
-    async with served(admit=slow) as (broker, url), ear(url, None, polling=polling) as it:
+    door = SlowDoor()
+    async with served(door=door) as (broker, url), ear(url, None, polling=polling) as it:
         await it.send("AUTHENTICATION", {"token": "tok-devmac"})
         await it.send("CONSUMER", {"name": "ear"})
         await it.subscribe()
         barrier = asyncio.create_task(it.barrier())
         broker.nudge(nudge("too early"), realm="main", names={"devmac"})
-        go_on.set()
+        door.go_on.set()
         await barrier
         broker.nudge(nudge("heard"), realm="main", names={"devmac"})
         await until(lambda: it.nudges)
@@ -171,10 +174,11 @@ async def test_everything_sent_at_once_is_done_after_the_login(polling: bool) ->
 
 
 async def test_a_record_that_cannot_be_asked_is_not_a_wrong_token() -> None:
-    async def down(_: str) -> Admission | None:
-        raise ConnectionError
+    class Down(Door):
+        async def admit(self, credential: Credential) -> Admission | None:
+            raise ConnectionError
 
-    async with served(admit=down) as (_, url), ear(url, None) as it:
+    async with served(door=Down()) as (_, url), ear(url, None) as it:
         await it.send("AUTHENTICATION", {"token": "tok-devmac"})
         await until(lambda: not it.client.connected)
         assert it.events("AUTH_FAIL")[0]["code"] == 503
@@ -245,6 +249,24 @@ async def test_frames_that_keep_no_rule_disturb_nobody() -> None:
         await it.barrier()
 
 
+@pytest.mark.parametrize("nonsense", ["2", "2probe", "3\x1e6", "0{}", "5\x1e7", "2" + "\x1e3" * 20])
+async def test_a_poll_that_makes_no_sense_is_answered_and_over(nonsense: str) -> None:
+    async with served() as (broker, url), aiohttp.ClientSession() as http:
+        address = f"{url}/socket.io/?EIO=4&transport=polling"
+        async with http.get(address) as opened:
+            sid = json.loads((await opened.text())[1:])["sid"]
+        for body in ("40", '42["AUTHENTICATION",{"token":"tok-zoo"}]'):
+            async with http.post(f"{address}&sid={sid}", data=body) as reply:
+                assert reply.status == 200
+        await until(lambda: broker.connections == 1)
+        async with asyncio.timeout(20), http.post(f"{address}&sid={sid}", data=nonsense) as reply:
+            assert reply.status in (200, 400, 500)
+        async with asyncio.timeout(20), http.post(f"{address}&sid={sid}", data="1") as reply:
+            assert reply.status in (200, 400)
+        await until(lambda: broker.connections == 0, "the connection to be over")
+        await until(lambda: not broker._sockets.server.eio.sockets, "nothing to be left")
+
+
 async def test_a_client_cannot_make_the_nerve_forget_it() -> None:
     async with served() as (broker, url), ear(url, "tok-devmac") as it:
         await it.send("disconnect", "client disconnect")
@@ -277,9 +299,10 @@ async def test_messages_that_others_could_not_read_are_not_passed_on() -> None:
         assert [payload["message"] for _, payload in it.consumed] == ["fine"]
 
 
-async def test_a_reader_that_stands_still_is_dropped_and_delays_nobody() -> None:
+@pytest.mark.parametrize("limits", [Limits(outgoing=40), Limits(outgoing_size=5_000_000)])
+async def test_a_reader_that_stands_still_is_dropped_and_delays_nobody(limits: Limits) -> None:
     async with (
-        served(limits=Limits(outgoing=40)) as (broker, url),
+        served(limits=limits) as (broker, url),
         ear(url, "tok-tool") as tool,
         ear(url, "tok-devmac") as it,
     ):

@@ -3,39 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import json
 from typing import Any
-from urllib.parse import urlsplit
-
-from tyo_mq_client import MessageQueue
 
 from broker_bridge.nudge import Nudge
 from tests.contract.nerves import ear, free_port, lone_broker, served, talking, until
-
-
-def queue(url: str, token: str) -> Any:
-    parts = urlsplit(url)
-    return MessageQueue(host=parts.hostname, port=parts.port, auth={"token": token})
-
-
-@asynccontextmanager
-async def connected(client: Any) -> AsyncIterator[Any]:
-    """The client, logged in; it has threads of its own."""
-    await asyncio.to_thread(client.connect)
-    await until(lambda: client.authenticated, "AUTH_OK")
-    await asyncio.to_thread(client.socket.call, "PING", {}, timeout=20)
-    try:
-        yield client
-    finally:
-        await leave(client)
-
-
-async def leave(client: Any) -> None:
-    """Disconnect; the package leaves its last socket to the garbage collector."""
-    link = client.socket.eio.ws
-    await asyncio.to_thread(client.disconnect)
-    link.shutdown()
+from tests.contract.stock import connected, leave, queue
 
 
 async def test_it_hears_the_records_nudges() -> None:
@@ -83,16 +56,53 @@ async def test_it_publishes_to_our_clients_and_to_itself_and_learns_who_listens(
     assert {notice["name"] for notice in known} == {"build-log", "ear"}
 
 
-async def test_it_cannot_speak_as_the_record_nor_send_in_pieces() -> None:
+async def test_its_groups_and_broadcasts_work() -> None:
+    heard: dict[str, list[Any]] = {"one": [], "two": [], "own": []}
+    async with served() as (_, url):
+        one, two = (queue(url, "tok-tool2").createConsumer(name) for name in ("one", "two"))
+        one.subscribe("build", "job", heard["one"].append, options={"group": "workers"})
+        two.subscribe("build", "job", heard["two"].append, options={"group": "workers"})
+        producer = queue(url, "tok-tool").createProducer("build")
+        producer.subscribe("build", "all", heard["own"].append)
+        async with connected(one), connected(two), connected(producer):
+            for number in range(4):
+                await asyncio.to_thread(producer.produce, number, "job")
+            await until(lambda: len(heard["one"]) + len(heard["two"]) == 4)
+            await asyncio.to_thread(producer.broadcast, "stop", "job", "workers")
+            await asyncio.to_thread(producer.broadcast, "to all", "all")
+            await until(lambda: heard["own"])
+            await until(lambda: len(heard["one"]) + len(heard["two"]) == 6)
+    assert heard == {"one": [0, 2, "stop"], "two": [1, 3, "stop"], "own": ["to all"]}
+
+
+async def test_its_large_messages_come_and_go_in_pieces() -> None:
+    heard: list[Any] = []
+    large = {"text": "héllo 🐟\\" * 70_000, "end": True}
+    async with served() as (_, url), ear(url, "tok-devmac") as it:
+        consumer = queue(url, "tok-tool2").createConsumer("build-log")
+        consumer.subscribe("build", "log", heard.append)
+        producer = queue(url, "tok-tool").createProducer("build")
+        async with connected(consumer), connected(producer):
+            await it.subscribe(producer="build", event="log")
+            await it.barrier()
+            await asyncio.to_thread(producer.produce, large, "log")
+            await until(lambda: heard and it.consumed)
+    assert heard == [large]
+    pieces = [payload for event, payload in it.consumed if event == "CONSUME_CHUNK"]
+    assert [piece["event"] for piece in pieces] == ["CONSUME-build-log"] * pieces[0]["total"]
+    assert json.loads("".join(piece["data"] for piece in pieces))["message"] == large
+
+
+async def test_it_cannot_speak_as_the_record() -> None:
     errors: list[Any] = []
     async with served() as (_, url), ear(url, "tok-devmac") as it:
         producer = queue(url, "tok-tool").createProducer("agent-comms")
         producer.on_error_listener = errors.append
         async with connected(producer):
             await asyncio.to_thread(producer.produce, {"conv": "api", "from": "a", "at": 1}, "msg")
-            await asyncio.to_thread(producer.produce, "x" * 300_000, "large")
-            await until(lambda: len(errors) >= 4)
-        assert {error["code"] for error in errors} == {403, -2}
+            await asyncio.to_thread(producer.produce, "x" * 300_000, "msg")
+            await until(lambda: len(errors) == 3)
+        assert {error["code"] for error in errors} == {403}
         assert it.consumed == []
 
 

@@ -14,6 +14,7 @@ from broker_bridge.nerve import Nerve
 from broker_bridge.nudge import Nudge
 from broker_bridge.tyo_mq import TyoMqNerve
 from tests.contract.nerves import listening, served, until
+from tests.contract.replicated import NewChannel, over_notify, over_redis, replica
 
 TOKENS = {
     ("main", "work3"): "tok-work3",
@@ -30,10 +31,25 @@ class Ground:
     listen: Callable[[str, str], Awaitable[list[Nudge]]]
 
 
-@pytest.fixture(params=["memory", "embedded", "tyo-mq"])
-async def ground(request: pytest.FixtureRequest) -> AsyncIterator[Ground]:
+@pytest.fixture(params=["memory", "embedded", "tyo-mq", "replica over NOTIFY", "replica over Redis"])
+def kind(request: pytest.FixtureRequest) -> str | NewChannel:
+    if request.param == "replica over NOTIFY":
+        return over_notify(request.getfixturevalue("database_url"))
+    if request.param == "replica over Redis":
+        return over_redis(request.getfixturevalue("redis").new_url())
+    return str(request.param)
+
+
+@pytest.fixture
+async def ground(kind: str | NewChannel) -> AsyncIterator[Ground]:
     async with AsyncExitStack() as stack:
-        if request.param == "memory":
+        if not isinstance(kind, str):
+            near, _ = await stack.enter_async_context(replica(kind()))
+            far_off, its_url = await stack.enter_async_context(replica(kind()))
+            await until(lambda: near.up and far_off.up, "the replicas")
+            yield Ground(near, lambda realm, name: _listen_over_socket(stack, its_url, realm, name))
+            return
+        if kind == "memory":
             nerve = MemoryNerve()
             await nerve.start()
             stack.push_async_callback(nerve.close)
@@ -41,7 +57,7 @@ async def ground(request: pytest.FixtureRequest) -> AsyncIterator[Ground]:
             return
         broker, url = await stack.enter_async_context(served())
         listen = lambda realm, name: _listen_over_socket(stack, url, realm, name)  # noqa: E731
-        if request.param == "embedded":
+        if kind == "embedded":
             yield Ground(broker, listen)
             return
         far = TyoMqNerve(url, "tok-record")

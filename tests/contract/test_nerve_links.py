@@ -12,42 +12,25 @@ from typing import Any
 
 import engineio
 import pytest
-import socketio
 
 from broker_bridge import link
 from broker_bridge.nudge import Nudge
 from broker_bridge.tyo_mq import Listener, TyoMqNerve
-from tests.contract.nerves import free_port, listening, lone_broker, served, serving, talking, until
-
-RECOVERY = 5.0
-"""Seconds after which a link has to be back."""
+from tests.contract.nerves import (
+    RECOVERY,
+    free_port,
+    listening,
+    lone_broker,
+    served,
+    serving,
+    talking,
+    until,
+)
+from tests.contract.odd_brokers import OddBroker
 
 
 def nudge(at: int = 1, conv: str = "api") -> Nudge:
     return Nudge(conv, "devmac-agent#1", at)
-
-
-class OddBroker:
-    """A scripted broker: speaks enough tyo-mq to be believed, then does what its test wants."""
-
-    def __init__(self) -> None:
-        self.server = socketio.AsyncServer(async_mode="asgi", async_handlers=False)
-        self.app = socketio.ASGIApp(self.server)
-        self.frames: list[tuple[str, Any]] = []
-        self.logins = 0
-        self.server.on("AUTHENTICATION", self.on_login)
-        self.server.on("CONSUMER", self.on_consumer)
-        self.server.on("PING", lambda *_: '{"pong":"PONG"}')
-        self.server.on("*", lambda event, _, *payload: self.frames.append((event, payload[0])))
-
-    async def on_login(self, id: str, _: Any) -> None:
-        self.logins += 1
-        await self.server.emit("AUTH_OK", {"realm": "team-a", "role": "both"}, to=id)
-
-    async def on_consumer(self, id: str, _: Any) -> None: ...
-
-    def of(self, event: str) -> list[Any]:
-        return [payload for name, payload in self.frames if name == event]
 
 
 async def test_a_listener_is_back_after_the_broker_restarted() -> None:
@@ -194,11 +177,9 @@ async def test_a_broker_that_hangs_up_without_a_word_is_dialled_again() -> None:
     broker = OddBroker()
     async with serving(broker.app) as url, listening(url) as (_, heard, states):
         await until(lambda: states == [True])
-        for id, _eio in list(broker.server.manager.get_participants("/", None)):
-            await broker.server.disconnect(id)
+        await broker.hang_up()
         await until(lambda: states == [True, False, True], "the listener to be back")
-        envelope = {"event": "msg", "from": "agent-comms", "message": nudge().to_wire()}
-        await broker.server.emit("CONSUME-agent-comms-msg", envelope)
+        await broker.say(nudge())
         await until(lambda: heard == [nudge()])
 
 
@@ -278,5 +259,5 @@ async def test_nothing_is_left_of_links_that_were_lost() -> None:
             await until(lambda: not states[-1], "the loss")
         await until(lambda: states[-1], "the link")
         gc.collect()
-        assert len([c for c in gc.get_objects() if type(c) is socketio.AsyncClient]) <= 2
+        assert len([c for c in gc.get_objects() if type(c) is link.Client]) <= 2
         assert len(engineio.base_client.connected_clients) <= 1

@@ -17,13 +17,14 @@ TALK = {name: talk for name, (module, _) in COMMANDS.items() if module == "ready
 LOOK = {name: look for name, (module, _) in COMMANDS.items() if module == "readyroom.look"}
 ADMIN = [
     ["admin", "realm", "add"],
-    *(["admin", "realm", act] for act in ("list", "keep", "revoke")),
-    *(["admin", act] for act in ("invite", "invites", "uninvite", "audit")),
+    *(["admin", "realm", act] for act in ("list", "keep", "listeners", "revoke")),
+    *(["admin", act] for act in ("invite", "invites", "uninvite", "dead-letters", "audit")),
     *(
         ["admin", holder, act]
-        for holder in ("box", "person")
-        for act in ("add", "list", "rotate", "revoke", "remove")
+        for holder in ("box", "person", "nerve-token")
+        for act in ("add", "list", "rotate", "revoke")
     ),
+    *(["admin", holder, "remove"] for holder in ("box", "person")),
 ]
 
 

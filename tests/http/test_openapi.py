@@ -28,6 +28,7 @@ from schemathesis.specs.openapi.checks import (
 from tests.http.running import OPERATOR, Running, running, settings_for
 from tests.http.test_rooms import said
 
+NERVE = "the-nerves-own-token"
 CODES = {
     (code, int(status))
     for code, status in re.findall(
@@ -61,7 +62,10 @@ def place(database_url: str, tmp_path: Path) -> Iterator[Place]:
     done = asyncio.Event()
 
     async def serve() -> None:
-        async with running(settings_for(database_url, tmp_path, say_burst=100_000)) as record:
+        file = tmp_path / "nerve.token"
+        file.write_text(NERVE)
+        settings = settings_for(database_url, tmp_path, say_burst=100_000, nerve_token_file=file)
+        async with running(settings) as record:
             made.append(await furnished(record))
             ready.set()
             await done.wait()
@@ -91,7 +95,7 @@ async def furnished(record: Running) -> Place:
     for party in (box, eric, session):
         await party.post("/v1/rooms", {"name": "api"})
     message_id = await said(session, "api", "a needle", type="task.request", thread_id="t1")
-    tokens = {"nobody": None, "box": box.token, "person": eric.token, "operator": OPERATOR}
+    tokens = {"nobody": None, "box": box.token, "person": eric.token, "operator": OPERATOR, "nerve": NERVE}
     known = {"room": "api", "message_id": message_id, "thread_id": "t1", "name": "devmac"}
     return Place(record.url, tokens, known)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import socketio
 from structlog.testing import capture_logs
 
+from api.services.metrics import Metrics
 from tests.http.running import Running, running, settings_for, until
 
 
@@ -59,7 +60,14 @@ async def test_metrics_are_the_operators_when_others_can_reach_them(
         reply = await record.operator.get("/metrics")
         assert reply.status == 200
         assert 'route="/v1/admin/boxes",status="201"} 1.0' in reply.body
+        assert "readyroom_nudges_dropped_total 0.0" in reply.body
         assert str(box.token) not in reply.body
+
+
+def test_nudges_that_were_dropped_are_counted() -> None:
+    metrics = Metrics()
+    metrics.watch_nerve(lambda: 7)
+    assert b"readyroom_nudges_dropped_total 7.0" in metrics.text()
 
 
 async def test_too_large_a_request_is_refused(record: Running) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 import platformdirs
+import pytest
 
 from tests.real.need import missing, need
 
 CLAUDE_CODE = "2.1.332"
+SOCKET_IO_CLIENT = "4.8.3"
 
 
 def claude_code() -> Path:
@@ -21,6 +24,19 @@ def claude_code() -> Path:
     if not found:
         missing("npm has no native Claude Code for this machine")
     return found[0]
+
+
+def socket_io_client() -> Path:
+    """The folder in which Node finds the pinned `socket.io-client`."""
+    return _installed("socket.io-client", SOCKET_IO_CLIENT) / "node_modules"
+
+
+def stock_node_client() -> str:
+    """The folder of tyo-mq's own Node client: npm does not have it, so somebody has to give it."""
+    folder = os.environ.get("READYROOM_TEST_NODE_CLIENT")
+    if folder is None:
+        pytest.skip("READYROOM_TEST_NODE_CLIENT names no stock Node client")
+    return folder
 
 
 def _installed(package: str, version: str) -> Path:

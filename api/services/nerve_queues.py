@@ -1,0 +1,190 @@
+"""Keeps what other programs' durable subscribers on the nerve wait for. Nudges never come here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Any
+
+from api.db import Database, Refused
+from api.errors import NoSuchThing, RecordDown
+from api.models import DeadLetter
+from api.services.fields import NAME
+from api.store import audit
+from api.store import nerve_queues as store
+from broker_bridge import queues
+from broker_bridge.queues import Batch, Kept, Queue, Retry, Unkept, Verdict
+from broker_bridge.subscriptions import Subscription
+
+SWEEP_SECONDS = 60.0
+REMEMBERED_SECONDS = 300.0
+"""How long a subscription that is not durable is remembered, for messages whose producer insists."""
+DEAD_LETTERS = 1000
+"""Of a realm; the newest are kept."""
+
+
+class NerveQueues:
+    """A `Store` in PostgreSQL, and the operator's look at what nobody acknowledged."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def open(self, queue: Queue, *, connection: str) -> int | None:
+        """See `Store.open`."""
+        subscription, retry = queue.subscription, queue.retry or Retry()
+        async with _asked():
+            return await store.open_(
+                self._db,
+                queue.realm,
+                queue.holder,
+                queue.consumer_id,
+                subscription.producer,
+                subscription.event,
+                subscription.topic,
+                subscription.consumer,
+                subscription.group,
+                queue.durable,
+                queue.retry and retry.ack_seconds,
+                retry.attempts,
+                retry.delay_seconds,
+                retry.exponential,
+                most=queues.QUEUES,
+                connection=connection,
+            )
+
+    async def forget(self, realm: str, queue: int) -> None:
+        """See `Store.forget`."""
+        async with _asked():
+            await store.forget(self._db, realm, queue)
+
+    async def matching(self, realm: str, *, producer: str, event: str) -> Sequence[tuple[int, Queue]]:
+        """See `Store.matching`."""
+        async with _asked():
+            rows = await store.matching(self._db, realm, producer=_plain(producer), event=_plain(event))
+        return [(row["queue_id"], _queue(realm, row)) for row in rows]
+
+    async def keep(
+        self, realm: str, wanted: Collection[int], envelope: dict[str, Any], *, seconds: float
+    ) -> Collection[int]:
+        """See `Store.keep`."""
+        limits = {"most": queues.QUEUED, "most_size": queues.QUEUED_SIZE}
+        async with _asked():
+            full = await store.keep(self._db, realm, wanted, json.dumps(envelope), seconds=seconds, **limits)
+        return set(wanted) - set(full)
+
+    async def take(self, realm: str, queue: int, *, connection: str) -> Batch:
+        """See `Store.take`."""
+        async with _asked():
+            rows = await store.take(
+                self._db,
+                realm,
+                queue,
+                connection,
+                window=queues.WINDOW,
+                size=queues.WINDOW_SIZE,
+                sendings=queues.SENDINGS,
+                dead=queues.LONGEST_SECONDS,
+            )
+        messages = [
+            Kept(row["message_id"], json.loads(row["envelope"]), row["attempts"])
+            for row in rows
+            if row["message_id"] is not None
+        ]
+        return Batch(messages, rows[0]["more"], rows[0]["seconds"])
+
+    async def drop(self, realm: str, queue: int, ids: Collection[int]) -> None:
+        """See `Store.drop`."""
+        async with _asked():
+            await store.drop(self._db, realm, queue, ids)
+
+    async def acknowledged(self, realm: str, holder: str, id: int, *, connection: str) -> tuple[Verdict, int]:
+        """See `Store.acknowledged`."""
+        async with _asked():
+            rows = await store.acknowledged(self._db, realm, holder, id, connection=connection)
+        if not rows:
+            return "unknown", 0
+        queue = rows[0]["queue_id"]
+        return ("anothers", 0) if queue is None else ("acknowledged", queue)
+
+    async def run(self) -> None:
+        """Delete what is over, every minute until cancelled; any number of replicas may."""
+        while True:
+            with contextlib.suppress(RecordDown, Refused):
+                await self.sweep()
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    async def sweep(self) -> None:
+        """Delete expired messages, queues that nobody has come for, and the oldest of too many dead letters.
+
+        Raises:
+            RecordDown: PostgreSQL is away.
+            Refused: another replica was at it.
+        """
+        longest = queues.LONGEST_SECONDS
+        await store.sweep(self._db, durable=longest, other=REMEMBERED_SECONDS, dead=DEAD_LETTERS)
+
+    async def dead_letters(self, *, realm: str, before: int, limit: int) -> list[DeadLetter]:
+        """What was not acknowledged in a realm, newest first: whose it was, never what it said."""
+        if not NAME.fullmatch(realm):
+            raise NoSuchThing(f"There is no realm {realm}.", realm=realm)
+        async with self._db.transaction() as tx:
+            return await store.dead_letters(tx, realm=realm, before=min(before, 2**63 - 1), limit=limit)
+
+    async def revive(self, *, realm: str, id: int) -> None:
+        """Put a dead letter back into its queue, as if it had never been sent.
+
+        Raises:
+            NoSuchThing: there is none.
+        """
+        async with self._db.transaction() as tx:
+            done = _possible(realm, id) and await store.revive(
+                tx, realm=realm, id=id, seconds=queues.KEPT_SECONDS
+            )
+            await _note(tx, done, "dead_letter_revived", realm, id)
+
+    async def discard(self, *, realm: str, id: int) -> None:
+        """Delete a dead letter.
+
+        Raises:
+            NoSuchThing: there is none.
+        """
+        async with self._db.transaction() as tx:
+            done = _possible(realm, id) and await store.discard(tx, realm=realm, id=id)
+            await _note(tx, done, "dead_letter_discarded", realm, id)
+
+
+@contextlib.asynccontextmanager
+async def _asked() -> AsyncIterator[None]:
+    try:
+        yield
+    except (RecordDown, Refused) as error:
+        raise Unkept from error
+
+
+async def _note(tx: Any, done: bool, act: str, realm: str, id: int) -> None:
+    if not done:
+        raise NoSuchThing(f"There is no dead letter {id} in realm {realm}.", id=id, realm=realm)
+    await audit.note(tx, act=act, target=str(id), realm=realm)
+
+
+def _possible(realm: str, id: int) -> bool:
+    return NAME.fullmatch(realm) is not None and 0 < id < 2**63
+
+
+def _plain(name: str) -> str:
+    """A name to look for; no queue has one that is not printable, and PostgreSQL takes not every one."""
+    return name if name.isprintable() else ""
+
+
+def _queue(realm: str, row: Any) -> Queue:
+    subscription = Subscription(
+        row["producer"], row["event"], row["consumer"], row["topic"], row["group_name"]
+    )
+    retry = (
+        Retry(row["ack_seconds"], row["attempts"], row["delay_seconds"], row["exponential"])
+        if row["ack_seconds"] is not None
+        else None
+    )
+    return Queue(realm, row["holder"], row["consumer_id"], subscription, row["durable"], retry)

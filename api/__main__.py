@@ -20,6 +20,7 @@ def main() -> None:
         loop="uvloop",
         http="httptools",
         ws="wsproto",
+        ws_max_size=1024 * 1024,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -7,9 +7,10 @@ from api.errors import NameTaken, NoSuchThing
 from api.models import NerveClient, NerveRole, NewToken
 from api.services import fields, names, tokens
 from api.services.identity import Identity
-from api.store import audit
+from api.store import audit, nerve_queues
 from api.store import nerve as store
 from api.store.identity import tell
+from broker_bridge.nerve import Admission
 
 
 async def add(db: Database, *, realm: str, name: str, role: NerveRole) -> NewToken:
@@ -58,6 +59,8 @@ async def remove(db: Database, identity: Identity, *, realm: str, name: str) -> 
         token_ids = await store.remove_client(tx, realm_id=realm_id, name=name) if known else None
         if token_ids is None:
             raise NoSuchThing(f"There is no nerve client {name} in realm {realm}.", name=name, realm=realm)
+        gone = Admission(realm, name, "both", "", kind="client")
+        await nerve_queues.forget_holder(tx, realm_id=realm_id, holder=gone.holder)
         await audit.note(tx, act="nerve_client_removed", target=name, realm=realm)
         words = [f"token {token_id}" for token_id in token_ids]
         for word in words:

@@ -11,7 +11,7 @@ from api.services import fields, names, tokens
 from api.services.hearing import hear
 from api.services.identity import Identity
 from api.store import agents as agents_store
-from api.store import audit
+from api.store import audit, nerve_queues
 from api.store import names as names_store
 from api.store import realms as store
 from api.store import webhooks as webhooks_store
@@ -152,6 +152,7 @@ async def remove_holder(db: Database, identity: Identity, *, realm: str, name: s
             raise NoSuchThing(f"There is no {kind} {name} in realm {realm}.", name=name, realm=realm)
         await agents_store.retire_holder(tx, realm_id=realm_id, name=name)
         await webhooks_store.remove_all(tx, realm_id=realm_id, name=name)
+        await nerve_queues.forget_holder(tx, realm_id=realm_id, holder=name)
         await audit.note(tx, act=f"{kind}_removed", target=name, realm=realm)
         await tell(tx, word := f"holder {realm} {name}")
     identity.forget(word)

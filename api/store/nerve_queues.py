@@ -152,6 +152,8 @@ FEWER_DEAD = """
      WHERE m.realm_id = dead.realm_id AND m.message_id = dead.message_id AND dead.place > $1
 """
 
+FORGET_HOLDER = "DELETE FROM nerve_queues WHERE realm_id = :realm_id AND holder = :holder"
+
 DEAD = """
     SELECT m.message_id AS id, realms.name AS realm, q.holder, q.consumer_id AS consumer, q.producer, q.event,
            m.size, m.attempts, m.created_at, m.dead_at
@@ -222,6 +224,11 @@ async def sweep(db: Door, *, durable: float, other: float, dead: int) -> None:
     await db.fetch(EXPIRE)
     await db.fetch(FORGET_OLD, durable, other)
     await db.fetch(FEWER_DEAD, dead)
+
+
+async def forget_holder(connection: AsyncConnection, *, realm_id: int, holder: str) -> None:
+    """Delete every queue of somebody who is gone: whoever comes under that name later is somebody else."""
+    await connection.execute(sa.text(FORGET_HOLDER), {"realm_id": realm_id, "holder": holder})
 
 
 async def dead_letters(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+import socketio
 
 from tests.http.running import Party, Running, running, settings_for
 
@@ -95,6 +96,36 @@ async def test_nerve_tokens_go_with_their_realm_and_never_cross_it(record: Runni
     assert len((await record.operator.get(NERVE)).body["nerve_tokens"]) == 1
     await record.operator.post(NERVE, {"name": "ci", "realm": "other"})
     assert (await record.operator.delete("/v1/admin/realms/other")).status == 204
+
+
+@pytest.mark.parametrize("kind", ["boxes", "people", "nerve-tokens"])
+async def test_what_was_kept_for_somebody_goes_with_them(
+    kind: str, record: Running, database_url: str
+) -> None:
+    wanted = {"producer": "build", "event": "job", "consumer": "ear", "consumer_id": "ear", "durable": True}
+    for _ in range(2):
+        made = await record.operator.post(f"/v1/admin/{kind}", {"name": "ci"})
+        client = socketio.AsyncClient(reconnection=False, http_session=record.http)
+        await client.connect(record.url, transports=["websocket"])
+        await client.emit("AUTHENTICATION", {"token": made.body["token"]})
+        await client.emit("CONSUMER", {"name": "ear", "id": "ear", "consumer_id": "ear"})
+        assert await queues(database_url) == 0
+        await client.emit("SUBSCRIBE", wanted)
+        await client.call("PING", {})
+        assert await queues(database_url) == 1
+        await client.disconnect()
+        assert (await record.operator.delete(f"/v1/admin/{kind}/ci")).status == 204
+        assert await queues(database_url) == 0
+
+
+async def queues(database_url: str) -> int:
+    """How many queues are kept."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        count: int = await connection.fetchval("SELECT count(*) FROM nerve_queues")
+        return count
+    finally:
+        await connection.close()
 
 
 async def test_only_the_operator_says_who_may_listen(record: Running) -> None:

@@ -98,7 +98,7 @@ async def barrier(node: Program) -> None:
 async def speaking(program: str, ground: Ground, name: str) -> AsyncIterator[Say]:
     """A Node program that says things as the producer `name`."""
     if program == STOCK:
-        folder = npm.stock_node_client()
+        folder = npm.STOCK_NODE_CLIENT
         async with running(
             "node_stock.cjs", folder, ground.url, name, "say", TYO_MQ_TOKEN=ground.speaks
         ) as node:
@@ -126,7 +126,7 @@ async def hearing(program: str, ground: Ground, producer: str, event: str) -> As
     """A Node program that hears a pair."""
     name = fresh("ear")
     if program == STOCK:
-        wanted = (npm.stock_node_client(), ground.url, name, "hear", producer, event)
+        wanted = (npm.STOCK_NODE_CLIENT, ground.url, name, "hear", producer, event)
         async with running("node_stock.cjs", *wanted, TYO_MQ_TOKEN=ground.listens) as node:
             await node.heard_of("ready")
             yield lambda: node.of("heard")

@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 
 import platformdirs
-import pytest
 
 from tests.real.need import missing, need
 
@@ -31,12 +30,8 @@ def socket_io_client() -> Path:
     return _installed("socket.io-client", SOCKET_IO_CLIENT) / "node_modules"
 
 
-def stock_node_client() -> str:
-    """The folder of tyo-mq's own Node client: npm does not have it, so somebody has to give it."""
-    folder = os.environ.get("READYROOM_TEST_NODE_CLIENT")
-    if folder is None:
-        pytest.skip("READYROOM_TEST_NODE_CLIENT names no stock Node client")
-    return folder
+STOCK_NODE_CLIENT = os.environ.get("READYROOM_TEST_NODE_CLIENT", "")
+"""The folder of tyo-mq's own Node client: npm does not have it, so somebody has to give it."""
 
 
 def _installed(package: str, version: str) -> Path:

@@ -16,12 +16,12 @@ from broker_bridge.nudge import EVENT, PRODUCER, Nudge
 from tests.contract import interop
 from tests.contract.interop import MESSAGES, Ground, Heard, Say, fresh, opened
 from tests.contract.nerves import listening, talking, until
-from tests.real import node
+from tests.real import node, npm
 from tests.real.node import STOCK, TRANSPORTS, bare, barrier
 
 pytestmark = pytest.mark.real
 
-NODE = (*TRANSPORTS, STOCK)
+NODE = (*TRANSPORTS, STOCK) if npm.STOCK_NODE_CLIENT else TRANSPORTS
 PYTHON = ("bare", "pypi")
 PAIRINGS = [
     *((producer, consumer) for producer in NODE for consumer in (*PYTHON, *NODE)),

@@ -33,8 +33,11 @@ PLAIN_PORTS = 1024
 
 _PUBLIC_IPV6 = ip_network("2000::/3")
 _DISGUISED = tuple(
-    map(ip_network, ("2001::/23", "2002::/16", "3fff::/20", "192.88.99.0/24", "168.63.129.16/32"))
-)  # tunnels to IPv4 addresses, addresses for documents, and a cloud's own host, all public to ipaddress
+    map(
+        ip_network,
+        ("2001::/23", "2002::/16", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32"),
+    )
+)  # tunnels to IPv4, addresses for documents and for protocols, a cloud's own host; public to some ipaddress
 
 
 def is_public(address: Address) -> bool:

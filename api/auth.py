@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from api.errors import BadHandle, BadToken, NerveOnly, OperatorOnly
 from api.models import Caller
@@ -38,44 +39,38 @@ class Auth:
         self._admin_token_file = admin_token_file
         self._nerve_token_file = nerve_token_file
 
-    async def authenticate(self, headers: RawHeaders) -> Caller:
-        """The caller.
+    async def authenticate(self, scope: Scope) -> Caller:
+        """The caller, whose request is counted: a box's with all its sessions, or a person's.
 
-        Args:
-            headers: raw ASGI headers, names in lower case.
+        Whatever its handle is, `scope["caller"]` is who is known to call as soon as the token is.
 
         Raises:
-            BadToken: no valid token of a box or person.
+            BadToken: there is not one token, or it is no valid one of a box or person.
+            RateLimited: the box or person goes too fast.
             BadHandle: X-Tyode-Agent holds no handle, or comes twice.
             NameTaken: the handle's role is somebody else's name.
             RecordDown: PostgreSQL is away.
         """
-        token: bytes | None = None
-        handle: bytes | None = None
-        twice = False
-        for name, value in headers:
+        tokens: list[bytes | None] = []
+        handles: list[bytes] = []
+        for name, value in scope["headers"]:
             if name == b"authorization":
-                if token is not None:
-                    raise BadToken
-                token = _bearer(value)
+                tokens.append(_bearer(value))
             elif name == AGENT_HEADER:
-                twice = twice or handle is not None
-                handle = value
-        if token is None:
+                handles.append(value)
+        if len(tokens) != 1 or tokens[0] is None:
             raise BadToken
-        wanted = handle.decode("latin-1").strip() if handle is not None else None
-        caller = await self._identity.caller(hash_of(token), None if twice else wanted)
-        if twice and caller.kind != "person":
+
+        def count(known: Caller) -> None:
+            scope["caller"] = known
+            self._rate.spend(known.agent_id if known.box_id is None else known.box_id)
+
+        wanted = handles[0].decode("latin-1").strip() if len(handles) == 1 else None
+        caller = await self._identity.caller(hash_of(tokens[0]), wanted, count)
+        if len(handles) > 1 and caller.kind != "person":
             raise BadHandle
+        scope["caller"] = caller
         return caller
-
-    def count(self, caller: Caller) -> None:
-        """Count one request of a box with all its sessions, or of a person.
-
-        Raises:
-            RateLimited: it goes too fast.
-        """
-        self._rate.spend(caller.agent_id if caller.box_id is None else caller.box_id)
 
     async def admit_operator(self, headers: RawHeaders) -> None:
         """Let the operator pass.

@@ -68,8 +68,7 @@ class Front:
         elif path == ADMISSIONS or path.startswith(f"{ADMISSIONS}/"):
             await self._auth.admit_nerve(scope["headers"])
         elif path.startswith("/v1/") and path != REDEEM:
-            scope["caller"] = await self._auth.authenticate(scope["headers"])
-            self._auth.count(scope["caller"])
+            await self._auth.authenticate(scope)
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """Read at most what a body may have, whether or not its length was announced."""

@@ -7,13 +7,13 @@ import json
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import BaseModel
 
 from api.auth import CallerDep, RecordDep
 from api.errors import BadField
 from api.models import Details, Key, Kind
-from api.routes.wire import Body, Nothing
+from api.routes.wire import Body, Nothing, idempotency_key
 from api.services import fields, sessions
 from api.services.hints import DOUBLED
 
@@ -51,16 +51,27 @@ class WhoAmI(BaseModel):
     hint: str | None = None
 
 
+def _sent_key(
+    request: Request,
+    _: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            description="The same key again gives the same session: 200; with another body: 409.",
+        ),
+    ] = None,
+) -> str | None:
+    """The Idempotency-Key; FastAPI, which describes it, would take the last of two."""
+    return idempotency_key(request.headers.raw)
+
+
 @router.post("/checkin", status_code=201, responses={200: {"model": CheckedIn}})
 async def check_in(
     record: RecordDep,
     caller: CallerDep,
     response: Response,
+    sent_key: Annotated[str | None, Depends(_sent_key)],
     wanted: CheckIn | None = None,
-    idempotency_key: Annotated[
-        str | None,
-        Header(description="The same key again gives the same session: 200; with another body: 409."),
-    ] = None,
 ) -> CheckedIn:
     """Mint a handle for a new session of this box, or take an earlier one up again."""
     wanted = wanted or CheckIn()
@@ -69,7 +80,7 @@ async def check_in(
         cwd=fields.line("cwd", wanted.cwd),
         title=fields.line("title", wanted.title),
     )
-    key = _key(idempotency_key, wanted)
+    key = _key(sent_key, wanted)
     if wanted.resume is not None:
         if wanted.role is not None:
             raise BadField("role", "a session that is resumed keeps its role; leave it out")

@@ -21,13 +21,14 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.auth import Auth
+from api.auth import AGENT_HEADER, Auth
 from api.errors import BadField, BadRequest, BadToken, TooLarge
 from api.models import Caller
 from api.problems import answer_problem
 from api.routes.document import references
+from api.routes.wire import idempotency_key
 from api.services import fields
-from api.services.drafts import Said, SayIn, SendIn
+from api.services.drafts import Said, SayIn, SendIn, exact_number
 from api.services.feed import Feed, FeedIn, Feeds
 from api.services.identity import Gone
 from api.services.messages import Messages
@@ -79,7 +80,7 @@ class Lane:
             ),
         )
         self._decoders: dict[Operation, msgspec.json.Decoder[Any]] = {
-            operation: msgspec.json.Decoder(operation.body)
+            operation: msgspec.json.Decoder(operation.body, float_hook=exact_number)
             for operation in self.operations
             if operation.body is not None
         }
@@ -105,10 +106,8 @@ class Lane:
     async def _serve(
         self, operation: Operation, room: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        caller = None
         try:
-            caller = await self._auth.authenticate(scope["headers"])
-            self._auth.count(caller)
+            caller = await self._auth.authenticate(scope)
             body = await self._given(operation, scope, receive)
             if isinstance(body, SayIn):
                 _take_idempotency_key(body, scope["headers"])
@@ -119,8 +118,9 @@ class Lane:
             status, headers, content = answer_problem(error)
         else:
             headers, content = _JSON, msgspec.json.encode(answer)
-        if caller is not None:
-            headers = [*headers, (b"x-tyode-agent", caller.handle.encode())]
+        known = scope.get("caller")
+        if known is not None:
+            headers = [*headers, (AGENT_HEADER, known.handle.encode())]
         headers = [*headers, (b"content-length", str(len(content)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
@@ -214,12 +214,11 @@ _JSON = [(b"content-type", b"application/json")]
 
 def _take_idempotency_key(new: SayIn, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """The header and `client_id` are two names of one thing."""
-    for name, value in headers:
-        if name == b"idempotency-key":
-            key = value.decode("latin-1").strip()
-            if new.client_id not in (None, key):
-                raise BadField("client_id", "differs from the Idempotency-Key header; give one of them")
-            new.client_id = key
+    key = idempotency_key(headers)
+    if key is not None:
+        if new.client_id not in (None, key):
+            raise BadField("client_id", "differs from the Idempotency-Key header; give one of them")
+        new.client_id = key
 
 
 class _CallerLeft(Exception):

@@ -1,8 +1,12 @@
-"""What every request body has in common."""
+"""What requests have in common."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel, ConfigDict
+
+from api.errors import BadField
 
 
 class Body(BaseModel):
@@ -13,3 +17,15 @@ class Body(BaseModel):
 
 class Nothing(BaseModel):
     """An answer that says no more than that it is done."""
+
+
+def idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The key in a request's raw headers; None: there is none.
+
+    Raises:
+        BadField: there are two.
+    """
+    keys = [value.decode("latin-1").strip() for name, value in headers if name == b"idempotency-key"]
+    if len(keys) > 1:
+        raise BadField("Idempotency-Key", "comes twice; send it once")
+    return keys[0] if keys else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -16,6 +18,14 @@ from api.services.relations import Place
 from api.services.saying import Draft, Stored
 
 MessageId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+
+
+_NUMBER = re.compile(r"[^eE]+(?:[eE][+-]?0*\d{1,3})?")
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""Behind an even number of backslashes; behind an odd one, it is six characters of text."""
+
+_EXPONENTS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|(\d+)(?:\.(\d+))?[eE]([+-]?\d+)')
+"""Numbers with an exponent; the groups are empty where it is a string."""
 
 
 class SayIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -96,9 +106,37 @@ def encoded(payload: dict[str, Any]) -> bytes:
         content = msgspec.json.encode(payload)
     except (UnicodeEncodeError, ValueError):
         raise BadField("payload", "half of a surrogate pair is not a character") from None
-    if b"\\u0000" in content:
+    if _NUL.search(content):
         raise BadField("payload", "the character NUL cannot be stored")
     return content
+
+
+def exact_number(text: str) -> msgspec.Raw:
+    """A number of a payload, digit by digit as it was sent; a float would round it.
+
+    Raises:
+        ValueError: readers could not take it.
+    """
+    if math.isinf(float(text)) or not _NUMBER.fullmatch(text):
+        raise ValueError("A number must be within a double's range, its exponent of at most three digits")
+    return msgspec.Raw(text.encode())
+
+
+def growth(payload: bytes) -> int:
+    """By how many bytes a payload grows because PostgreSQL writes numbers without an exponent."""
+    return sum(_growth(number) for number in _EXPONENTS.finditer(payload) if number[1])
+
+
+def _written(payload: bytes) -> int:
+    """The bytes that readers will get: PostgreSQL also puts a blank behind each comma and colon."""
+    return len(msgspec.json.format(payload, indent=0)) + growth(payload)
+
+
+def _growth(number: re.Match[bytes]) -> int:
+    whole, fraction, exponent = len(number[1]), len(number[2] or b""), int(number[3])
+    behind_point = max(fraction - exponent, 0)
+    written = max(whole + exponent, 1) + (1 + behind_point if behind_point else 0)
+    return written - len(number[0])
 
 
 def content_hash(new: SayIn, conv_id: int) -> bytes:
@@ -123,7 +161,7 @@ def drafted(
     caller: Caller, new: SayIn, payload: bytes | None, place: Place, *, conv_id: int, in_room: bool
 ) -> Draft:
     """The draft of a checked message."""
-    size = len(new.body.encode() if new.body else b"") + len(payload or b"")
+    size = len(new.body.encode() if new.body else b"") + (_written(payload) if payload is not None else 0)
     columns = (
         caller.realm_id,
         conv_id,

@@ -79,10 +79,11 @@ class Identity:
         """Call back, on the event loop, whenever tokens stop being valid."""
         self._on_gone.append(callback)
 
-    async def caller(self, token_hash: bytes, handle: str | None) -> Caller:
+    async def caller(self, token_hash: bytes, handle: str | None, count: Callable[[Caller], None]) -> Caller:
         """The effective identity behind a token's hash and the handle that came with it.
 
-        A handle of the box's own namespace is registered at its first use.
+        A handle of the box's own namespace is registered at its first use. Before a handle that is not
+        remembered is looked at, which can cost a transaction, `count` may refuse the token's holder.
 
         Raises:
             BadToken: the token is unknown, revoked or expired, or its realm is.
@@ -95,6 +96,7 @@ class Identity:
         if known is None or not self._trusted(known):
             known = await self._look_up(token_hash)
         caller = known.sessions.get(handle) if handle is not None else None
+        count(caller or known.bare)
         if caller is None:
             caller = await self._compose(known, handle)
         self._seen.note(caller)

@@ -30,6 +30,7 @@ from api.services.drafts import (
     content_hash,
     drafted,
     encoded,
+    growth,
 )
 from api.services.envelope import Found, Message, found, from_row
 from api.services.highlighting import sought_words
@@ -272,8 +273,10 @@ class Messages:
         payload = None
         if new.payload is not None:
             payload = encoded(new.payload)
-            if len(payload) > self._payload_max_bytes:
-                raise BadField("payload", f"at most {self._payload_max_bytes} bytes of JSON")
+            if len(payload) + growth(payload) > self._payload_max_bytes:
+                raise BadField(
+                    "payload", f"at most {self._payload_max_bytes} bytes of JSON, with numbers written out"
+                )
             fields.unicode_text("payload.summary", str(new.payload.get("summary", "")))
         if new.body is None and not isinstance((new.payload or {}).get("summary"), str):
             raise BadField("body", "say something, or give payload.summary")

@@ -78,6 +78,10 @@ def why(row: Any) -> str:
     """The strongest thing that is known of why a reader has not taken the message."""
     if row["expired"]:
         return "expired"
+    if row["retired"]:
+        return "retired"
+    if row["has_left"]:
+        return "left"
     if row["leased"]:
         return "leased"
     if row["passed"]:

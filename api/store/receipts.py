@@ -7,14 +7,13 @@ from typing import Any
 from api.store.door import Door
 from api.store.predicates import ADDRESSED, HANDED, HEARS, MEMBER, state
 
-# Reading is a committed batch that held the message, not a cursor that went past it.
+# Reading is a committed batch that held the message, not a cursor that went past it. Whoever the message was
+# for, or has read it, stays in its receipt when they go.
 RECEIPT = f"""
     SELECT r.handle AS agent, {state("$3")} AS state, r.offline_since,
            c.joined_at <= m.created_at AS accepted,
            c.last_read_id >= m.id AS passed,
-           (SELECT min(b.committed_at) FROM batch_rooms k JOIN batches b USING (realm_id, batch_id)
-             WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND b.agent_id = r.agent_id
-               AND {HANDED}) AS read_at,
+           read.at AS read_at, r.retired_at IS NOT NULL AS retired, c.left_at IS NOT NULL AS has_left,
            EXISTS (SELECT FROM batch_rooms k JOIN batches b USING (realm_id, batch_id)
                     WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND b.agent_id = r.agent_id
                       AND {HANDED} AND b.committed_at IS NULL
@@ -23,10 +22,15 @@ RECEIPT = f"""
            r.wake_outcome, r.wake_reason,
            EXTRACT(epoch FROM clock_timestamp() - r.wake_at)::float8 AS woken_seconds
       FROM conv_messages m
-      JOIN conv_members c ON c.realm_id = m.realm_id AND c.conv_id = m.conv_id AND {MEMBER}
+      JOIN conv_members c ON c.realm_id = m.realm_id AND c.conv_id = m.conv_id
       JOIN agents r ON r.realm_id = c.realm_id AND r.agent_id = c.agent_id
+     CROSS JOIN LATERAL (
+           SELECT min(b.committed_at) AS at FROM batch_rooms k JOIN batches b USING (realm_id, batch_id)
+            WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND b.agent_id = r.agent_id
+              AND {HANDED}) read
      WHERE m.realm_id = $1 AND m.id = $2 AND {HEARS} AND {ADDRESSED}
        AND (r.retired_at IS NULL OR r.retired_at > m.created_at)
+       AND ({MEMBER} OR read.at IS NOT NULL OR m.created_at BETWEEN c.joined_at AND c.left_at)
      ORDER BY r.handle
 """
 

@@ -22,10 +22,13 @@ WANTED = """
 # One replica at a time; the others try again at their next turn.
 BEGIN = "SELECT name FROM sweeps WHERE name = 'retention' FOR UPDATE SKIP LOCKED"
 
+# What expires is indexed anew, word for word: a part is bounded by what it holds, but never empty.
 PAGE = """
     SELECT max(id) AS last_id, bool_and(created_at < :before) AS all_old
-      FROM (SELECT id, created_at FROM conv_messages
-             WHERE realm_id = :realm_id AND id > :after ORDER BY id LIMIT :most) page
+      FROM (SELECT id, created_at, sum(size) OVER (ORDER BY id) - size AS bytes_before
+              FROM (SELECT id, created_at, size FROM conv_messages
+                     WHERE realm_id = :realm_id AND id > :after ORDER BY id LIMIT :most) next) page
+     WHERE bytes_before < :most_bytes
 """
 
 # A thread is kept whole for as long as somebody goes on with it.
@@ -87,9 +90,20 @@ async def begin(connection: AsyncConnection) -> bool:
     return (await connection.execute(sa.text(BEGIN))).one_or_none() is not None
 
 
-async def page(connection: AsyncConnection, *, realm_id: int, before: Any, after: int, most: int) -> Any:
-    """The next part of a realm's messages: (last_id, all_old); last_id is None behind the last one."""
-    values = {"realm_id": realm_id, "before": before, "after": after, "most": most}
+async def page(
+    connection: AsyncConnection, *, realm_id: int, before: Any, after: int, most: int, most_bytes: int
+) -> Any:
+    """The next part of a realm's messages: (last_id, all_old); last_id is None behind the last one.
+
+    It has at most `most` messages, and ends with the one that brings it to `most_bytes`.
+    """
+    values = {
+        "realm_id": realm_id,
+        "before": before,
+        "after": after,
+        "most": most,
+        "most_bytes": most_bytes,
+    }
     return (await connection.execute(sa.text(PAGE), values)).one()
 
 

@@ -113,6 +113,18 @@ async def test_of_twins_with_one_key_and_other_content_one_is_checked_in(
     assert await roster_of(box) == ["work3", *agents]
 
 
+@pytest.mark.parametrize("other", ["a-key", "another"])
+async def test_two_keys_are_refused_and_change_nothing(record: Running, other: str) -> None:
+    box = await record.box("work3")
+    await box.post("/v1/rooms", {"name": "api"})
+    both = [("Idempotency-Key", "a-key"), ("Idempotency-Key", other)]
+    for path, body in (("/v1/checkin", {}), ("/v1/rooms/api/messages", {"body": "hello"})):
+        refused = await box.post(path, body, headers=both)
+        assert (refused.status, refused.body["field"]) == (422, "Idempotency-Key"), path
+    assert await roster_of(box) == ["work3"]
+    assert (await box.get("/v1/rooms/api/messages")).body["messages"] == []
+
+
 async def test_a_key_is_the_boxs_own(record: Running) -> None:
     key = {"Idempotency-Key": "a-key"}
     replies = [

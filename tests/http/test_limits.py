@@ -84,6 +84,28 @@ async def test_a_box_that_is_too_fast_holds_up_no_other_and_recovers_alone(
     await until(recovered, "the box may call again")
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/v1/unread"), ("GET", "/v1/whoami")], ids=["lane", "rest"]
+)
+@pytest.mark.parametrize(
+    ("handle", "status"),
+    [("work3-agent-eric#1", 409), ("work3-agent-everyone#1", 422), ("UPPER", 400)],
+    ids=["a person's name", "a reserved role", "no handle"],
+)
+async def test_a_refused_handle_is_counted_before_it_is_looked_at(
+    narrow: Running, method: str, path: str, handle: str, status: int
+) -> None:
+    box, calm = await narrow.box("work3"), await narrow.box("calm")
+    await narrow.person("eric")
+    replies = [await box.speaking_as(handle).call(method, path) for _ in range(40)]
+    refused = [reply.status for reply in replies]
+    assert set(refused) == {status, 429}
+    assert refused[:30] == [status] * 30
+    assert (await box.call(method, path)).status == 429
+    assert {reply.headers["x-tyode-agent"] for reply in replies} == {"work3"}
+    assert (await calm.call(method, path)).status == 200
+
+
 async def test_the_rooms_of_a_realm_have_an_end(narrow: Running) -> None:
     box = await narrow.box("work3")
     for name in ("api", "web"):

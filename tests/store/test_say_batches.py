@@ -73,8 +73,12 @@ async def talk(database_url: str) -> AsyncIterator[Talk]:
     identity = Identity(db, Metrics(), handles_per_box=100)
     made = await realms.add_holder(db, realm="main", name="work3", kind="box")
     token = hash_of(made.token.encode())
-    box = await identity.caller(token, None)
-    speaker, stranger = [await identity.caller(token, (await _check_in(db, box)).agent) for _ in range(2)]
+
+    async def calling(handle: str | None) -> Caller:
+        return await identity.caller(token, handle, lambda _: None)
+
+    box = await calling(None)
+    speaker, stranger = [await calling((await _check_in(db, box)).agent) for _ in range(2)]
     rooms = Rooms(db, stale_seconds=180, rooms_per_realm=100, members_per_room=100)
     await rooms.start(speaker, "api", title=None, backfill=0)
     sayings = Sayings(db, stale_seconds=180, refusal=refusal)

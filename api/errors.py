@@ -90,11 +90,12 @@ class BadHandle(Malformed):
     code = "bad_handle"
     title = "Not a handle"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "X-Tyode-Agent must be a handle such as work3-agent#1 or work3-agent-reach#1: lower case, "
-            "at most 128 characters, no blanks. Leave the header out to speak as the bare box."
-        )
+    def __init__(
+        self,
+        detail: str = "X-Tyode-Agent must be a handle such as work3-agent#1 or work3-agent-reach#1: lower "
+        "case, at most 128 characters, no blanks. Leave the header out to speak as the bare box.",
+    ) -> None:
+        super().__init__(detail)
 
 
 class BadToken(Unauthenticated):

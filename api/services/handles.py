@@ -10,7 +10,11 @@ from api.models import Caller
 from api.services.fields import NAME
 
 HANDLE_CHARACTERS = 128
-_HANDLE = re.compile(r"(?P<label>[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?:#(?P<number>[1-9][0-9]{0,14}))?")
+FIRST_USE_MOST = 999_999_999
+"""The greatest number that a caller may choose for itself. The counter goes on from there one by one, and no
+box ever checks in often enough to bring it to a number that is no handle's."""
+
+_HANDLE = re.compile(r"(?P<label>[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?:#(?P<number>[1-9][0-9]{0,17}))?")
 _UNEXPANDED = re.compile(r"\$\{.*\}")
 
 

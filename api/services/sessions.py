@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import structlog
 
 from api.db import Database, Transaction
-from api.errors import BadField, ClientIdReused, NameTaken, NoSuchThing
+from api.errors import BadField, BadHandle, ClientIdReused, NameTaken, NoSuchThing
 from api.models import Caller, Details, Key, Session
 from api.services import handles
 from api.services.fields import RESERVED, name
-from api.services.handles import HANDLE_CHARACTERS, Handle, own_box
+from api.services.handles import FIRST_USE_MOST, HANDLE_CHARACTERS, Handle, own_box
 from api.services.hearing import hear
 from api.services.limits import check_ceiling
 from api.services.names import claim
@@ -108,6 +108,7 @@ async def take(db: Database, *, box: Caller, handle: Handle, most: int) -> Sessi
 
     Raises:
         LimitReached: it has so many.
+        BadHandle: its number is greater than a caller may choose.
         BadField: the role in it is reserved.
         NameTaken: the role in it, or the handle itself, belongs to somebody else.
     """
@@ -168,6 +169,12 @@ async def _register(tx: Transaction, caller: Caller, handle: Handle) -> Session:
             raise BadField("X-Tyode-Agent", f"the role {role} is reserved; use another handle")
         await claim(tx, realm_id=caller.realm_id, name=role, kind="role")
     if handle.number is not None:
+        if handle.number > FIRST_USE_MOST:
+            raise BadHandle(
+                f"No session was ever given {handle.text}, and one that you choose yourself has a number of "
+                f"at most {FIRST_USE_MOST}. Check in for a handle (`readyroom run`), or use one such as "
+                f"{handle.label}#1."
+            )
         await store.move_past(tx, realm_id=caller.realm_id, label=handle.label, number=handle.number)
     return await _add(tx, caller, handle, role=role, details=Details(), state="unknown", key=None)
 

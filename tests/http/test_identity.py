@@ -10,6 +10,7 @@ import pytest
 
 from api.db import Database
 from api.store.identity import HOLDER, SESSION
+from tests.conftest import run_sql
 from tests.http.running import Party, Reply, Running, until
 
 NO_HANDLE = ["", " ", "\t", "${READYROOM_AGENT}", "${TEAM_AGENT:-}"]
@@ -25,7 +26,7 @@ NOT_A_HANDLE = [
     "-work3",
     "work3-agent#1, work3-agent#2",
     "wörk3-agent#1",
-    "work3-agent#1000000000000000",
+    "work3-agent#1000000000000000000",
 ]
 
 
@@ -156,6 +157,29 @@ async def test_a_handle_that_was_never_minted_is_registered_at_its_first_use(rec
     assert (await record.session(box, "odd")).agent == "work3-agent-odd#8"
     assert await agent_of(box.speaking_as("work3-agent-odd#3")) == "work3-agent-odd#3"
     assert (await record.session(box, "odd")).agent == "work3-agent-odd#9"
+
+
+async def test_a_number_that_nobody_was_given_cannot_bring_the_counter_to_its_end(record: Running) -> None:
+    box = await record.box("work3")
+    for number in (10**9, 10**15 - 1, 10**18 - 1):
+        refused = await box.speaking_as(f"work3-agent#{number}").get("/v1/whoami")
+        assert (refused.status, refused.code) == (400, "bad_handle")
+        assert "at most 999999999" in refused.body["detail"]
+    assert (await record.session(box)).agent == "work3-agent#1"
+    assert await agent_of(box.speaking_as("work3-agent#999999999")) == "work3-agent#999999999"
+    newest = await record.session(box)
+    assert newest.agent == "work3-agent#1000000000"
+    assert await agent_of(newest) == newest.agent
+
+
+async def test_a_counter_that_was_brought_far_before_that_was_refused_still_counts_handles(
+    record: Running, database_url: str
+) -> None:
+    box = await record.box("work3")
+    await record.session(box)
+    await run_sql(database_url, f"UPDATE handle_counters SET last_n = {10**15 - 1}")
+    newest = await record.session(box)
+    assert await agent_of(newest) == newest.agent == f"work3-agent#{10**15}"
 
 
 async def test_first_uses_and_check_ins_at_once_never_share_a_number(

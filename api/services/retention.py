@@ -18,8 +18,8 @@ log = structlog.get_logger()
 
 TURN_SECONDS = 3600.0
 MOST = 500
-MOST_BYTES = 1024 * 1024
-"""Of what a part holds: indexing twenty times as much takes longer than a statement may."""
+MOST_BYTES = 512 * 1024
+"""Of what a part holds: indexing forty times as much may take longer than a statement may."""
 
 PAUSE_SECONDS = 0.02
 """Between two parts, so that those who write and read are not kept waiting."""

@@ -134,6 +134,23 @@ async def test_what_nobody_took_is_reported_before_it_goes(record: Running, data
     assert (done.deleted, done.expired) == (1, 0)
 
 
+async def test_what_is_large_goes_in_parts_that_are_small(record: Running, database_url: str) -> None:
+    _, speaker, _ = await pair(record)
+    body = "word " * 13_000
+    large = [await said(speaker, "api", body) for _ in range(40)]
+    small = [await said(speaker, "api", "small") for _ in range(40)]
+    await age(database_url, *large, *small)
+    (done,) = await prune(database_url, keep_days=30)
+    assert (done.deleted, done.expired) == (0, 80)
+    # each transaction leaves its mark on the rows that it wrote
+    parts = await rows(
+        database_url,
+        "SELECT count(*), sum(size) FROM conv_messages WHERE sender_kind <> 'system' GROUP BY xmin::text",
+    )
+    assert max(size for _, size in parts) < 2 * 1024 * 1024
+    assert max(count for count, _ in parts) >= 40
+
+
 async def test_two_replicas_prune_at_once_beside_those_who_write_and_read(
     record: Running, second: Running, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -320,8 +320,8 @@ class ChecksBusy(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "Too many results and schemas wait to be checked, and nothing was stored. Of one agent's one is "
-            "checked at a time. Say it again in a few seconds."
+            "Too many results and schemas wait to be checked, and nothing was stored. Of one box with all "
+            "its sessions one is checked at a time. Say it again in a few seconds."
         )
 
 

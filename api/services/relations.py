@@ -49,7 +49,7 @@ class Relations:
             HopsUsedUp: it has been relayed too often; `origin` is the sender of the thread's first message.
         """
         if new.payload is not None and "output_schema" in new.payload:
-            await self._schemas.check_schema(caller.agent_id, new.payload["output_schema"])
+            await self._schemas.check_schema(caller, new.payload["output_schema"])
         answered = await self._read(caller, "in_reply_to", new.in_reply_to)
         relayed = await self._read(caller, "relay_of", new.relay_of)
         if answered is not None and new.type == RESULT:
@@ -92,4 +92,4 @@ class Relations:
         asked = msgspec.json.decode(request["payload"]) if request["payload"] is not None else {}
         if "output_schema" in asked:
             content = new.payload.get("content") if new.payload is not None else None
-            await self._schemas.check_content(caller.agent_id, content, asked["output_schema"])
+            await self._schemas.check_content(caller, content, asked["output_schema"])

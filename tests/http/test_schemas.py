@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from api.services import schemas
-from tests.http.running import DEADLINE, Party, Running, until
+from tests.http.running import DEADLINE, Party, Reply, Running, until
 from tests.http.test_rooms import said
 
 ENDLESS = {"type": "string", "pattern": "^(a+)+$"}
@@ -48,7 +48,7 @@ async def test_endless_patterns_hold_up_neither_talk_nor_the_checks_of_others(pa
     bad, good = await request(asking, ENDLESS), await request(asking, {"type": "string", "maxLength": 5})
     loop = asyncio.get_running_loop()
     attacks = [
-        asyncio.create_task(attacker.post("/v1/rooms/api/messages", result(bad, CONTENT))) for _ in range(6)
+        asyncio.create_task(attacker.post("/v1/rooms/api/messages", result(bad, CONTENT))) for _ in range(10)
     ]
     await until(lambda: bool(checks()), "a check runs")
     worst = 0.0
@@ -66,6 +66,39 @@ async def test_endless_patterns_hold_up_neither_talk_nor_the_checks_of_others(pa
         answers = await asyncio.gather(*attacks)
     assert {(answer.status, answer.code) for answer in answers} == {(422, "invalid"), (503, "checks_busy")}
     await until(lambda: not checks(), "every check has ended")
+
+
+@pytest.mark.timeout(120)
+async def test_no_box_keeps_others_from_their_checks_however_many_sessions_it_has(record: Running) -> None:
+    calm = await record.session(await record.box("calm"))
+    await calm.post("/v1/rooms", {"name": "api"})
+    bad, good = await request(calm, ENDLESS), await request(calm, {"type": "string", "maxLength": 5})
+
+    async def attacking(name: str) -> list[asyncio.Task[Reply]]:
+        box = await record.box(name)
+        sessions = [await record.session(box) for _ in range(7)]
+        for session in sessions:
+            await session.post("/v1/rooms/api/join", {"backfill": "none"})
+        return [
+            asyncio.create_task(session.post("/v1/rooms/api/messages", result(bad, CONTENT)))
+            for session in sessions
+            for _ in range(2)
+        ]
+
+    attacks = await attacking("first")
+    await until(lambda: bool(checks()), "a check runs")
+    assert (await calm.post("/v1/rooms/api/messages", result(good, "fine"))).status == 201
+    assert len(checks()) <= 1
+    attacks += await attacking("second")
+    await until(lambda: len(checks()) == schemas.AT_ONCE, "every place is taken")
+    right = await calm.post("/v1/rooms/api/messages", result(good, "fine"))
+    wrong = await calm.post("/v1/rooms/api/messages", result(good, "too long"))
+    assert (right.status, wrong.status) == (201, 422)
+    assert not all(task.done() for task in attacks)
+    async with asyncio.timeout(3 * DEADLINE):
+        answers = await asyncio.gather(*attacks)
+    assert {(answer.status, answer.code) for answer in answers} == {(422, "invalid"), (503, "checks_busy")}
+    assert schemas.TOO_LONG in str([answer.body for answer in answers])
 
 
 def checks() -> list[int]:

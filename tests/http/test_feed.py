@@ -107,6 +107,32 @@ async def test_a_receipt_says_who_has_read_and_why_others_have_not(record: Runni
     }
 
 
+async def test_a_receipt_keeps_those_who_left_or_retired(record: Running) -> None:
+    speaker = await record.session(await record.box("work3"))
+    other, doomed = await record.box("devmac"), await record.box("doomed")
+    reads, leaves, retires = [await record.session(other, name) for name in ("reads", "leaves", "retires")]
+    goes = await record.session(doomed)
+    readers = (reads, leaves, retires, goes)
+    for party in (speaker, *readers):
+        await party.post("/v1/rooms", {"name": "api"})
+    message_id = await said(speaker, "api", "hello")
+    assert await bodies(reads) == ["hello"]
+    late = await record.session(other, "late")
+    await late.post("/v1/rooms/api/join")
+    for party in (reads, leaves, late):
+        assert (await party.post("/v1/rooms/api/leave")).status == 200
+    assert (await retires.post("/v1/checkout")).status == 200
+    assert (await record.operator.delete("/v1/admin/boxes/doomed")).status == 204
+    receipt = (await speaker.get(f"/v1/messages/{message_id}")).body["receipt"]
+    assert {each["agent"] for each in receipt["accepted"]} == {party.agent for party in readers}
+    assert [each["agent"] for each in receipt["read_by"]] == [reads.agent]
+    assert {each["agent"]: each["why"] for each in receipt["unread_by"]} == {
+        leaves.agent: "left",
+        retires.agent: "retired",
+        goes.agent: "retired",
+    }
+
+
 async def test_a_receipt_sees_what_expired(record: Running) -> None:
     box, other = await record.box("work3"), await record.box("devmac")
     speaker, reader = await record.session(box), await record.session(other)

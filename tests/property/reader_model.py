@@ -47,6 +47,8 @@ class Place:
     handed: int = 0
     since: int | None = None
     """The day that a briefing reaches back to; None: everything is heard."""
+    left_at: int = 0
+    """The room's newest message when the agent left."""
 
 
 @dataclass(eq=False)
@@ -145,7 +147,8 @@ class Truth:
 
     def leave(self, agent: Agent, room: str) -> None:
         """Be a member no longer."""
-        self.readers[agent].places[room].member = False
+        place = self.readers[agent].places[room]
+        place.member, place.left_at = False, self.newest([room]) or 0
 
     def matched(self, sender: Agent, to: str) -> bool:
         """Whether somebody who may hear the sender answers to the selector."""
@@ -161,18 +164,38 @@ class Truth:
 
     def deliverable(self, agent: Agent, message: Said) -> bool:
         """Whether the message is for this member."""
+        return self.meant(agent, message) and not message.expired
+
+    def meant(self, agent: Agent, message: Said) -> bool:
+        """Whether the agent, where it is in the room, is one whom the message is for."""
         addressed = message.to is None or message.to in agent.addresses
-        return hears(agent, message.sender) and addressed and not message.expired
+        return hears(agent, message.sender) and addressed
 
     def audience(self, message: Said) -> set[str]:
         """Who may hear it now, were it not for its expiry."""
         return {
             agent.handle
             for agent in self.agents
-            if self.member(agent, message.room)
-            and hears(agent, message.sender)
-            and (message.to is None or message.to in agent.addresses)
+            if self.member(agent, message.room) and self.meant(agent, message)
         }
+
+    def concerned(self, message: Said) -> set[str]:
+        """Who may hear it now, were it not for its expiry; who might have and left; who has read it."""
+        return {
+            agent.handle
+            for agent in self.agents
+            if self.meant(agent, message)
+            and (
+                self.member(agent, message.room)
+                or self.was_member(agent, message)
+                or message.id in self.taken(agent)
+            )
+        }
+
+    def was_member(self, agent: Agent, message: Said) -> bool:
+        """Whether the agent was in the room when this was said, the last time that it was there."""
+        place = self.readers[agent].places.get(message.room)
+        return place is not None and place.replay_to < message.id <= place.left_at
 
     def waiting(self, agent: Agent, *, behind_lease: bool = False) -> dict[str, list[Said]]:
         """What is behind the cursor, by room; with `behind_lease` without a batch whose lease is fresh."""

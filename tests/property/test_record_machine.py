@@ -554,14 +554,14 @@ class RecordMachine(RuleBasedStateMachine):
             return
         reply = self.call(said.sender, "GET", f"/v1/messages/{said.id}")
         assert reply.status == 200
-        audience = self.truth.audience(said)
+        concerned = self.truth.concerned(said)
         read = {each["agent"] for each in reply.body["receipt"]["read_by"]}
         assert read == {
             agent.handle
             for agent in self.truth.agents
-            if agent.handle in audience and said.id in self.truth.taken(agent)
+            if agent.handle in concerned and said.id in self.truth.taken(agent)
         }
-        assert {each["agent"] for each in reply.body["receipt"]["unread_by"]} == audience - read
+        assert {each["agent"] for each in reply.body["receipt"]["unread_by"]} == concerned - read
 
     @invariant()
     def unread_is_what_a_poll_would_bring(self) -> None:

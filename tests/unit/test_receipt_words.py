@@ -44,7 +44,7 @@ WORDS = {
 
 def row(**changes: Any) -> dict[str, Any]:
     """What is known of a reader that is idle and was not woken."""
-    nothing = dict.fromkeys(("expired", "leased", "passed"), False)
+    nothing = dict.fromkeys(("expired", "retired", "has_left", "leased", "passed"), False)
     unknown = dict.fromkeys(("offline_since", "wake_outcome", "wake_reason", "woken_seconds"))
     return {**nothing, **unknown, "state": "idle", **changes}
 
@@ -71,7 +71,9 @@ SENT = {"wake_outcome": "sent", "woken_seconds": 3.2}
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        ({"expired": True, "leased": True, **HELD}, "expired"),
+        ({"expired": True, "retired": True, "leased": True, **HELD}, "expired"),
+        ({"retired": True, "has_left": True, "state": "offline"}, "retired"),
+        ({"has_left": True, "leased": True, "passed": True}, "left"),
         ({"leased": True, "passed": True, **HELD}, "leased"),
         ({"passed": True, "state": "offline"}, "skipped"),
         (

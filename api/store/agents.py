@@ -65,8 +65,8 @@ async def lock_holder(connection: AsyncConnection, *, realm_id: int, name: str) 
 async def add_holder(connection: AsyncConnection, *, realm_id: int, name: str, kind: Kind) -> int:
     """A new box or person, whose name nobody holds.
 
-    Who had the name before is another agent, which keeps what it said under `<name>~<its agent_id>`. Nothing
-    that was addressed until now is for the new one.
+    Who had the name before is another agent, which keeps what it said under `<name>~<its agent_id>`. What was
+    addressed to the name or its labels until now is not for the new one.
     """
     values = {"realm_id": realm_id, "name": name}
     again = (await connection.execute(sa.text(RENAME_EARLIER), values)).rowcount > 0

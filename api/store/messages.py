@@ -40,8 +40,8 @@ _NAMES = ", ".join(name for name, _ in COLUMNS[:-2])
 _ARRAYS = ", ".join(f"(SELECT ${place}::{type_}[])" for place, (_, type_) in enumerate(COLUMNS, start=3))
 
 _AUDIENCE = f"""
-    SELECT c.realm_id, c.conv_id, r.agent_id, r.kind, r.box_id, r.addresses, r.floor_id,
-           r.handle, json_build_object('agent', r.handle, 'state', {state("$2")}) AS accepted
+    SELECT c.realm_id, c.conv_id, r.agent_id, r.kind, r.box_id, r.role, r.addresses,
+           r.floor_id, r.handle, json_build_object('agent', r.handle, 'state', {state("$2")}) AS accepted
       FROM conv_members c
       JOIN agents r ON r.realm_id = c.realm_id AND r.agent_id = c.agent_id
      WHERE {MEMBER} AND r.retired_at IS NULL

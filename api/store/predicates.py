@@ -13,8 +13,14 @@ HEARS = """(
 )"""
 """The echo rule: nobody hears himself, a bare box none of its sessions, a session not its own bare box."""
 
-ADDRESSED = "(m.selector IS NULL OR (m.selector = ANY (r.addresses) AND m.id > r.floor_id))"
-"""The selector picks the reader, and did not mean an earlier one of the name; without one, every member."""
+ADDRESSED = """(
+    m.selector IS NULL
+    OR (m.selector = ANY (r.addresses) AND (m.id > r.floor_id OR m.selector IN ('everyone', r.role)))
+)"""
+"""The selector picks the reader, and did not mean an earlier one of the name; without one, every member.
+
+A role and `everyone` are nobody's name.
+"""
 
 UNEXPIRED = "(m.expires_at IS NULL OR m.expires_at > clock_timestamp())"
 

@@ -169,7 +169,7 @@ agents = sa.Table(
     sa.Column("checkin_hash", sa.LargeBinary),
     sa.Column("resume_key", sa.Text),
     sa.Column("resume_hash", sa.LargeBinary),
-    # What was addressed up to here was for an earlier box or person of this name.
+    # What was addressed up to here to the name, or to what begins with it, was for an earlier holder.
     sa.Column("floor_id", sa.BigInteger, nullable=False, server_default="0"),
     _moment("doubled_at"),  # when a second live process was last noticed on this handle
     sa.Column("state", sa.Text, nullable=False, server_default="unknown"),

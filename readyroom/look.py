@@ -18,7 +18,7 @@ from readyroom.speaker import ask
 WAIT_SECONDS = 25
 PAUSE_SECONDS = 1.0
 
-WHY = {"expired": "it expired unread", "retired": "the session that it was for has gone without reading it"}
+WHY = {"expired": "it expired unread", "retired": "whoever it was for has gone without reading it"}
 """Why a message stayed undelivered, in plain words."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)

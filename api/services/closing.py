@@ -12,6 +12,7 @@ from api.db import Database
 from api.errors import RecordDown, RoomHeldUp
 from api.models import Caller
 from api.services.envelope import Message, from_row
+from api.services.hearing import BRIEFED_WITHIN
 from api.services.identity import Identity
 from api.services.system import SystemMessage, SystemVoice, Told
 from api.store import closing as store
@@ -27,12 +28,12 @@ QUOTED = 300
 
 REASONS = {
     "expired": "expired before anyone it was for had read it",
-    "retired": "was for a session that has gone without reading it",
+    "retired": "was not read by anyone it was for before they went",
 }
 
 
 class Undelivered(Message, kw_only=True):
-    """A message that nobody took; `why` is `expired`, or `retired`: its addressee went without reading it."""
+    """A message that nobody took; `why` is `expired`, or `retired`: all that it was for have gone."""
 
     why: str
 
@@ -97,7 +98,9 @@ class Closing:
                 turn = await store.begin(tx)
                 if turn is None:
                     return
-                found = await store.untaken(tx, since=turn.until, now=turn.now, most=MOST)
+                found = await store.untaken(
+                    tx, since=turn.until, now=turn.now, most=MOST, briefed=BRIEFED_WITHIN
+                )
                 for each in found:
                     if await store.note(tx, realm_id=each.realm_id, message_id=each.id, reason=each.reason):
                         for report in await self._reports(each.realm_id, each.id, each.reason):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.door import Door
 from api.store.messages import FROM_MESSAGE, MESSAGE
-from api.store.predicates import UNEXPIRED, taken
+from api.store.predicates import ADDRESSED, HEARS, MEMBER, UNEXPIRED, WAITS, taken
 from api.store.tables import undelivered
 
 OVERLAP = "interval '1 minute'"
@@ -32,14 +33,50 @@ EXPIRED = f"""
      ORDER BY m.expires_at LIMIT :most
 """
 
+# An unnumbered handle to which other sessions answered, too, is a label and waits for any of them.
+_LABEL_TOO = """(
+    r.label IS NOT DISTINCT FROM r.addresses[1]
+    AND EXISTS (SELECT FROM agents o WHERE o.realm_id = r.realm_id AND o.box_id = r.box_id
+                   AND o.label = r.label AND o.agent_id <> r.agent_id)
+)"""
+
+# Of a room, what was said since its member came or was unread then: also what it skipped without reading it.
+_BEHIND = """
+    JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
+    JOIN conversations v ON v.realm_id = c.realm_id AND v.conv_id = c.conv_id
+    JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id
+                        AND m.id > least(c.last_read_id, c.replay_until_id)
+"""
+
+# A label goes with its box: no other one's sessions ever answer to it.
 RETIRED = f"""
     SELECT m.realm_id, m.id, 'retired' AS reason
-      FROM agents gone
-      JOIN conv_members c ON c.realm_id = gone.realm_id AND c.agent_id = gone.agent_id
-      JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id AND m.id > c.last_read_id
-     WHERE gone.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND gone.retired_at <= :now
-       AND m.selector = gone.addresses[1] AND m.created_at <= gone.retired_at AND {UNEXPIRED}
+      FROM agents r
+      LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id {_BEHIND}
+     WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND r.retired_at <= :now
+       AND (NOT v.hidden OR v.name IN ('@' || r.addresses[1], '@' || r.label))
+       AND ((m.selector = r.addresses[1] AND NOT {_LABEL_TOO})
+            OR (m.selector = r.label AND box.retired_at IS NOT NULL))
+       AND m.created_at <= r.retired_at AND {HEARS} AND {ADDRESSED} AND {UNEXPIRED}
        AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
+     LIMIT :most
+"""
+
+_AWAITED = f"""
+    EXISTS (SELECT FROM conv_members c
+              JOIN agents r ON r.realm_id = c.realm_id AND r.agent_id = c.agent_id AND r.retired_at IS NULL
+             WHERE c.realm_id = m.realm_id AND c.conv_id = m.conv_id AND {MEMBER}
+               AND c.last_read_id < m.id AND {WAITS})
+"""
+
+# When no briefing reaches back any more to what somebody had not read who has gone since.
+ABANDONED = f"""
+    SELECT m.realm_id, m.id, 'retired' AS reason
+      FROM agents r {_BEHIND}
+     WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} - CAST(:briefed AS interval)
+       AND r.retired_at <= CAST(:now AS timestamptz) - CAST(:briefed AS interval)
+       AND v.hidden AND m.created_at <= r.retired_at AND m.expires_at IS NULL AND {HEARS} AND {ADDRESSED}
+       AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN} AND NOT {_AWAITED}
      LIMIT :most
 """
 
@@ -88,12 +125,18 @@ async def end(connection: AsyncConnection, now: Any) -> None:
     await connection.execute(sa.text(END), {"now": now})
 
 
-async def untaken(connection: AsyncConnection, *, since: Any, now: Any, most: int) -> list[Any]:
-    """Messages that closed between `since` and `now` without a reader: (realm_id, id, reason)."""
+async def untaken(
+    connection: AsyncConnection, *, since: Any, now: Any, most: int, briefed: dt.timedelta
+) -> list[Any]:
+    """Messages that closed between `since` and `now` without a reader: (realm_id, id, reason).
+
+    `briefed`: how long a message without an expiry waits for sessions that come later.
+    """
     values = {"since": since, "now": now, "most": most}
     expired = (await connection.execute(sa.text(EXPIRED), values)).all()
     retired = (await connection.execute(sa.text(RETIRED), values)).all()
-    return [*expired, *retired]
+    abandoned = (await connection.execute(sa.text(ABANDONED), {**values, "briefed": briefed})).all()
+    return [*expired, *retired, *abandoned]
 
 
 async def note(connection: AsyncConnection, *, realm_id: int, message_id: int, reason: str) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import run_sql
 from tests.http.running import Party, Running, running, settings_for, until
 from tests.http.test_rooms import bodies, said
 
@@ -33,6 +34,14 @@ async def reported(party: Party, count: int) -> list[dict[str, Any]]:
 
     await until(all_there, "the reports come")
     return got
+
+
+async def sent(party: Party, to: str, **more: Any) -> int:
+    """The id of a message to an address."""
+    reply = await party.post("/v1/messages", {"to": to, "body": f"for {to}", **more})
+    assert reply.status == 201, reply
+    message_id: int = reply.body["message"]["id"]
+    return message_id
 
 
 async def pair(record: Running) -> tuple[Party, Party, Party]:
@@ -80,6 +89,84 @@ async def test_a_message_to_a_session_that_leaves_without_reading_is_reported(re
     got = await reported(speaker, 2)
     assert {each["in_reply_to"] for each in got} == {reply.body["message"]["id"], in_room}
     assert {each["payload"]["reason"] for each in got} == await reasons(speaker) == {"retired"}
+
+
+async def test_an_addressee_that_skips_by_hand_and_retires_has_not_read_it(record: Running) -> None:
+    _, speaker, reader = await pair(record)
+    read = await sent(speaker, str(reader.agent))
+    assert len(await bodies(reader)) == 1
+    skipped = await sent(speaker, str(reader.agent))
+    in_room = await said(speaker, "api", "you, in the room", to=reader.agent)
+    ends = {f"@{reader.agent}": skipped, "api": in_room}
+    assert (await reader.post("/v1/ack", {"rooms": ends})).status == 200
+    assert (await reader.post("/v1/checkout")).status == 200
+    got = {each["in_reply_to"] for each in await reported(speaker, 2)}
+    assert got == {skipped, in_room}
+    assert read not in await listed(speaker)
+
+
+async def test_an_unnumbered_handle_that_is_a_label_waits_for_any_session_of_it(record: Running) -> None:
+    box, _, reader = await pair(record)
+    unnumbered, first = (box.speaking_as(f"work3-agent-lab{number}") for number in ("", "#1"))
+    alone = box.speaking_as("work3-agent-alone")
+    for party in (unnumbered, first, alone):
+        assert (await party.get("/v1/whoami")).status == 200
+    label, exact = await sent(reader, "work3-agent-lab"), await sent(reader, "work3-agent-alone")
+    for party in (unnumbered, alone):
+        assert (await party.post("/v1/checkout")).status == 200
+    assert [each["in_reply_to"] for each in await reported(reader, 1)] == [exact]
+    assert await listed(reader) == [exact]
+    polled = (await first.post("/v1/poll", {})).body
+    assert [message["id"] for room in polled["rooms"] for message in room["messages"]] == [label]
+
+
+async def test_what_was_for_labels_of_a_box_that_is_removed_is_reported(record: Running) -> None:
+    _, speaker, _ = await pair(record)
+    doomed = await record.box("doomed")
+    session = await record.session(doomed, "lab")
+    await session.post("/v1/rooms", {"name": "api"})
+    read = await sent(speaker, "doomed-agent-lab")
+    assert len(await bodies(session)) == 1
+    lost = [await sent(speaker, to) for to in ("doomed-agent-lab", "doomed", str(session.agent))]
+    lost.append(await said(speaker, "api", "in the room", to="doomed-agent-lab"))
+    role, everyone = await sent(speaker, "lab"), await sent(speaker, "everyone")
+    assert (await record.operator.delete("/v1/admin/boxes/doomed")).status == 204
+    got = await reported(speaker, 4)
+    assert [each["in_reply_to"] for each in sorted(got, key=lambda each: each["in_reply_to"])] == lost
+    assert {read, role, everyone}.isdisjoint(await listed(speaker))
+    for message_id in (lost[0], role):
+        receipt = (await speaker.get(f"/v1/messages/{message_id}")).body["receipt"]
+        unread = {each["agent"]: each["why"] for each in receipt["unread_by"]}
+        assert unread == {session.agent: "retired"}
+    again = await record.session(await record.box("doomed"), "lab")
+    polled = (await again.post("/v1/poll", {})).body
+    assert [message["id"] for room in polled["rooms"] for message in room["messages"]] == [everyone, role]
+
+
+async def test_what_was_for_a_role_is_reported_when_no_later_session_can_be_briefed_with_it(
+    record: Running, database_url: str
+) -> None:
+    box, _, sender = await pair(record)
+    first, second = await record.session(box, "lab"), await record.session(box, "dock")
+    lost, label = await sent(sender, "lab"), await sent(sender, "work3-agent-lab")
+    lasts = await sent(sender, "lab", ttl_seconds=100_000)
+    read, awaited = await sent(sender, "dock"), await sent(sender, "dock")
+    assert (await second.post("/v1/poll", {"limit": 1})).body["count"] == 1
+    assert await record.session(box, "dock") != second
+    for party in (first, second):
+        assert (await party.post("/v1/checkout")).status == 200
+    assert await listed(sender) == []
+    day = "interval '24 hours'"
+    await run_sql(
+        database_url,
+        f"UPDATE conv_messages SET created_at = created_at - {day}",
+        f"UPDATE conv_members SET briefed_since = briefed_since - {day}",
+        f"UPDATE agents SET retired_at = retired_at - {day} WHERE retired_at IS NOT NULL",
+    )
+    got = await reported(sender, 2)
+    assert {each["in_reply_to"] for each in got} == {lost, label}
+    assert {each["payload"]["reason"] for each in got} == {"retired"}
+    assert {lasts, read, awaited}.isdisjoint(await listed(sender))
 
 
 async def test_where_the_sender_is_gone_the_people_are_told(record: Running) -> None:

@@ -1,7 +1,8 @@
 """Connections to PostgreSQL. The only commit is here, and so is the one translation of its faults.
 
-Two doors: `transaction()` for the many calls that are rare (SQLAlchemy Core), and `fetch()` for the few that
-are hot (prepared statements on connections of our own; Core was measured at four to nine times their CPU).
+Three doors: `transaction()` for the many calls that are rare (SQLAlchemy Core), `fetch()` for the few that
+are hot (prepared statements on connections of our own; Core was measured at four to nine times their CPU),
+and `aside.fetch()` for what may take long.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import asyncpg
 import structlog
@@ -30,6 +32,7 @@ ACQUIRE_SECONDS = 15.0
 STATEMENT_SECONDS = 20.0
 """A PostgreSQL that hangs is as good as one that is away. So is a record that hangs within a transaction:
 after the same time PostgreSQL ends it, and its locks are free."""
+ASIDE_SECONDS = 5.0
 NOTIFY_SECONDS = 3.0
 
 DOWN = (
@@ -68,12 +71,15 @@ class Database:
         dsn: a libpq URL (`postgresql://…`).
         hot: how many connections `fetch()` may use.
         cold: how many `transaction()` may use.
+        aside: how many `aside.fetch()` may use.
     """
 
-    def __init__(self, dsn: str, *, hot: int = 4, cold: int = 3) -> None:
+    def __init__(self, dsn: str, *, hot: int = 4, cold: int = 3, aside: int = 2) -> None:
         self.dsn = dsn
+        self.aside = Aside(dsn, aside)
         self._hot = _HotConnections(dsn, hot)
         self._engine = _engine(dsn, cold)
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._trouble: str | None = None
 
     @contextlib.asynccontextmanager
@@ -109,15 +115,35 @@ class Database:
             return await connection.fetch(statement, *arguments)
 
     @contextlib.asynccontextmanager
+    async def turn(self, agent_id: int) -> AsyncIterator[None]:
+        """Only one at a time of a reader's calls is in this block; the others wait and hold no connection.
+
+        However many polls one reader lets wait, they take no more than one connection from everybody else.
+
+        Raises:
+            RecordDown: its turn did not come.
+        """
+        turn = self._turns.setdefault(agent_id, asyncio.Lock())
+        try:
+            async with asyncio.timeout(ACQUIRE_SECONDS):
+                await turn.acquire()
+        except TimeoutError as error:
+            raise RecordDown from error
+        try:
+            yield
+        finally:
+            turn.release()
+
+    @contextlib.asynccontextmanager
     async def reader(self, realm_id: int, agent_id: int) -> AsyncIterator[Reader]:
-        """A transaction under one reader's lock; committed at the end of the block.
+        """A transaction under one reader's lock, in its turn; committed at the end of the block.
 
         Every statement in it sees all that earlier holders of the lock committed.
 
         Raises:
             RecordDown: PostgreSQL is away; whether the transaction took effect is not known.
         """
-        async with self._hot.borrowed() as connection:
+        async with self.turn(agent_id), self._hot.borrowed() as connection:
             try:
                 await connection.execute(f"BEGIN; SELECT pg_advisory_xact_lock({-agent_id})")
                 yield Reader(connection, realm_id, agent_id)
@@ -178,6 +204,7 @@ class Database:
 
     async def close(self) -> None:
         """Close every connection."""
+        await self.aside.close()
         await self._hot.close()
         await self._engine.dispose()
 
@@ -229,7 +256,7 @@ def _engine(dsn: str, size: int) -> AsyncEngine:
     )
 
 
-async def _connect(dsn: str) -> asyncpg.Connection:
+async def _connect(dsn: str, settings: Mapping[str, str] = {}) -> asyncpg.Connection:
     return await asyncpg.connect(
         dsn,
         timeout=CONNECT_SECONDS,
@@ -238,6 +265,7 @@ async def _connect(dsn: str) -> asyncpg.Connection:
             "jit": "off",
             "application_name": "readyroom",
             "idle_in_transaction_session_timeout": f"{STATEMENT_SECONDS:g}s",
+            **settings,
         },
     )
 
@@ -290,8 +318,9 @@ class Reader:
 class _HotConnections:
     """A last-in-first-out handful of connections."""
 
-    def __init__(self, dsn: str, size: int) -> None:
+    def __init__(self, dsn: str, size: int, settings: Mapping[str, str] = {}) -> None:
         self._dsn = dsn
+        self._settings = settings
         self._places = asyncio.Semaphore(size)
         self._idle: deque[_Connection] = deque()
 
@@ -305,7 +334,7 @@ class _HotConnections:
             raise RecordDown from error
         connection = None
         try:
-            connection = self._idle.pop() if self._idle else _Connection(await _connect(self._dsn))
+            connection = self._idle.pop() if self._idle else await self._opened()
             yield connection
         except DOWN as error:
             if connection is not None:
@@ -317,7 +346,43 @@ class _HotConnections:
                 self._idle.append(connection)
             self._places.release()
 
+    async def _opened(self) -> _Connection:
+        return _Connection(await _connect(self._dsn, self._settings))
+
     async def close(self) -> None:
         """Drop the idle connections; those in use are dropped when they come back broken."""
         while self._idle:
             self._idle.pop().terminate()
+
+
+class Aside:
+    """A door for what anybody can make expensive: nothing else waits for its connections.
+
+    PostgreSQL ends its statements after ASIDE_SECONDS. They read by indexes alone: what it costs to take the
+    words of a large body anew, row by row, the planner does not know.
+    """
+
+    ENDED = "57014"
+    """The SQLSTATE of a statement that was ended."""
+
+    def __init__(self, dsn: str, size: int) -> None:
+        settings = {
+            "statement_timeout": f"{ASIDE_SECONDS:g}s",
+            "enable_seqscan": "off",
+            "work_mem": "16MB",  # a bitmap that does not fit looks at rows again
+        }
+        self._connections = _HotConnections(dsn, size, settings)
+
+    async def fetch(self, statement: str, *arguments: Any) -> list[asyncpg.Record]:
+        """Run one prepared statement in a transaction of its own and return its rows.
+
+        Raises:
+            RecordDown: PostgreSQL is away.
+            Refused: the statement was refused, or ended (`ENDED`).
+        """
+        async with self._connections.borrowed() as connection:
+            return await connection.fetch(statement, *arguments)
+
+    async def close(self) -> None:
+        """Close every connection that is idle."""
+        await self._connections.close()

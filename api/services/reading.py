@@ -108,7 +108,7 @@ class Reading:
         if how.seen is not None:
             await self.ack(caller, AckIn(lease=how.seen))
         end = time.monotonic() + how.wait_seconds
-        peek = await store.peek(self._db, caller.realm_id, caller.agent_id, rooms)
+        peek = await self._peek(caller, rooms)
         while True:
             if peek["open_batch"] or peek["moved"] or how.poll_key is not None:
                 polled = await self._hand_over(caller, how, rooms, peek["newest_id"])
@@ -177,16 +177,20 @@ class Reading:
 
     async def _wait(self, caller: Caller, rooms: list[int] | None, peek: Any, end: float) -> Any:
         with self._announcements.watch(peek["rooms"]) as moved:
-            seen = await store.peek(self._db, caller.realm_id, caller.agent_id, rooms)
+            seen = await self._peek(caller, rooms)
             while not (seen["open_batch"] or seen["moved"]) and time.monotonic() < end:
                 moved.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(RECONSIDER_SECONDS, max(0, end - time.monotonic()))):
                         await moved.wait()
-                seen = await store.peek(self._db, caller.realm_id, caller.agent_id, rooms)
+                seen = await self._peek(caller, rooms)
                 if set(seen["rooms"]) != set(peek["rooms"]):
                     break
             return seen
+
+    async def _peek(self, caller: Caller, rooms: list[int] | None) -> Any:
+        async with self._db.turn(caller.agent_id):
+            return await store.peek(self._db, caller.realm_id, caller.agent_id, rooms)
 
     async def _hand_over(
         self, caller: Caller, how: PollIn, rooms: list[int] | None, newest_id: int | None

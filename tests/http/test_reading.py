@@ -7,9 +7,12 @@ import contextlib
 import time
 from typing import Any
 
+import asyncpg
 import pytest
 
-from tests.http.running import Party, Running, until
+from api.db import Database
+from api.store.reading import PEEK
+from tests.http.running import DEADLINE, Party, Running, until
 from tests.http.test_rooms import bodies, said
 
 
@@ -250,6 +253,63 @@ async def test_many_polls_of_one_reader_share_what_many_writers_say(record: Runn
         await asyncio.gather(*(read() for _ in range(4)))
     assert len(seen) == len(set(seen)) == 400
     assert {message_id for message_id, _ in seen} == set(await writing)
+
+
+async def test_many_polls_of_one_reader_take_one_connection_from_everybody_else(
+    record: Running, pair: tuple[Party, Party], database_url: str
+) -> None:
+    speaker, reader = pair
+    await said(speaker, "api", "one")
+    connection = await asyncpg.connect(database_url)
+
+    async def waiting() -> int:
+        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        count: int = await connection.fetchval(waits)
+        return count
+
+    async def one_waits() -> bool:
+        return await waiting() > 0
+
+    try:
+        lock = "SELECT pg_advisory_lock(-agent_id) FROM agents WHERE handle = $1"
+        await connection.fetchval(lock, reader.agent)
+        polls = [asyncio.create_task(poll(reader, ack="lease")) for _ in range(20)]
+        await until(one_waits, "a poll waits for the reader's lock")
+        async with asyncio.timeout(DEADLINE / 2):
+            for number in range(20):
+                await said(speaker, "api", str(number))
+        assert await waiting() == 1
+        await connection.execute("SELECT pg_advisory_unlock_all()")
+        assert {flat(polled)[0][0] for polled in await asyncio.gather(*polls)} == {"one"}
+    finally:
+        await connection.close()
+
+
+async def test_polls_of_one_reader_that_wake_together_look_one_after_the_other(
+    pair: tuple[Party, Party], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speaker, reader = pair
+    fetch, looking, most, looks = Database.fetch, 0, 0, 0
+
+    async def watched(self: Database, statement: str, *arguments: Any) -> Any:
+        nonlocal looking, most, looks
+        looking += statement == PEEK
+        looks += statement == PEEK
+        most = max(most, looking)
+        try:
+            return await fetch(self, statement, *arguments)
+        finally:
+            looking -= statement == PEEK
+
+    monkeypatch.setattr(Database, "fetch", watched)
+    polls = [asyncio.create_task(poll(reader, wait_seconds=10)) for _ in range(30)]
+    await until(lambda: looks >= 60, "all of them wait")
+    await said(speaker, "api", "one")
+    await until(lambda: any(task.done() for task in polls), "one of them is answered")
+    assert most == 1
+    for task in polls:
+        task.cancel()
+    await asyncio.gather(*polls, return_exceptions=True)
 
 
 async def test_a_bare_box_token_counts_for_every_session_of_its_box(record: Running) -> None:

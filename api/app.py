@@ -43,7 +43,7 @@ from api.services.feed import Feeds
 from api.services.identity import Gone, Identity
 from api.services.invites import Redeeming
 from api.services.limits import Rate
-from api.services.messages import Messages
+from api.services.messages import SEARCHES_AT_ONCE, Messages
 from api.services.metrics import Metrics
 from api.services.nerve_queues import NerveQueues
 from api.services.reading import Reading
@@ -153,9 +153,10 @@ def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None
 
 
 def _database(settings: Settings) -> Database:
-    share = settings.database_connections - 3  # three more hear and send NOTIFYs
+    share = settings.database_connections - 3 - SEARCHES_AT_ONCE  # three more hear and send NOTIFYs
     cold = max(1, share * 2 // 5)
-    return Database(settings.database_dsn(), hot=max(1, share - cold), cold=cold)
+    hot = max(1, share - cold)
+    return Database(settings.database_dsn(), hot=hot, cold=cold, aside=SEARCHES_AT_ONCE)
 
 
 def _messages(

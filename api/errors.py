@@ -7,9 +7,9 @@ ServiceError
 ├── Forbidden          NotAMember, OperatorOnly, NerveOnly, BoxOnly
 ├── NotFound           RoomNotFound, MessageNotFound, NoSuchInvite, NoSuchThing
 ├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
-├── Invalid            BadField, NoSuchAgent, HopsUsedUp
+├── Invalid            BadField, NoSuchAgent, HopsUsedUp, SearchTooBroad
 ├── TooMany            RateLimited
-└── Unavailable        ChecksBusy, RecordDown, RoomHeldUp
+└── Unavailable        ChecksBusy, RecordDown, RoomHeldUp, SearchesBusy
 
 `problems.py` says what each kind costs in HTTP. A `detail` says what to do next; facts travel as fields.
 """
@@ -292,6 +292,19 @@ class HopsUsedUp(Invalid):
         )
 
 
+class SearchTooBroad(Invalid):
+    """A search looked through so much that it was ended."""
+
+    code = "search_too_broad"
+    title = "The search takes too long"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "So much may hold these words that the search was ended. Narrow it: choose rarer words, or name "
+            "room, sender, type or since."
+        )
+
+
 class RateLimited(TooMany):
     """A caller's own limit; facts: `limit`, its name, `quota` in `window_seconds`, and `retry_after`."""
 
@@ -322,6 +335,19 @@ class ChecksBusy(Unavailable):
         super().__init__(
             "Too many results and schemas wait to be checked, and nothing was stored. Of one box with all "
             "its sessions one is checked at a time. Say it again in a few seconds."
+        )
+
+
+class SearchesBusy(Unavailable):
+    """A search's turn did not come in time."""
+
+    code = "searches_busy"
+    title = "Too many searches run"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too many searches wait. One of each session's, and one of each box's, runs at a time. Search "
+            "again in a few seconds."
         )
 
 

@@ -39,7 +39,7 @@ class Settings(BaseSettings):
 
     database_url: SecretStr | None = None
     database_url_file: Path | None = None
-    database_connections: int = Field(default=9, ge=5, le=200)
+    database_connections: int = Field(default=11, ge=7, le=200)
     admin_token_file: Path | None = None
     host: str = "127.0.0.1"
     port: int = Field(default=7666, ge=0, le=65535)

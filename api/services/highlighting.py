@@ -12,6 +12,9 @@ from collections.abc import Iterator
 AROUND = 80
 """Characters that are shown on either side of what was found."""
 
+LOOKED_AT = 16_000
+"""Characters of a text; what is found behind them is not shown."""
+
 PARTS = 2
 LONGEST = 400
 OPENING, CLOSING, LEFT_OUT = "⟦", "⟧", " … "
@@ -93,7 +96,7 @@ def _found(text: str, sought: frozenset[str]) -> Iterator[Span]:
 
 
 def _words(text: str, sought: frozenset[str]) -> Iterator[Span]:
-    for run in _RUN.finditer(text):
+    for run in _RUN.finditer(text, 0, LOOKED_AT):
         if run[0].lower() in sought:
             yield run.span()
         elif not (run[0].isascii() and run[0].islower()):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
+from api.db import Aside, Refused
 from api.errors import (
     BadField,
     ClientIdReused,
@@ -16,6 +18,8 @@ from api.errors import (
     NoSuchAgent,
     NoSuchThing,
     NotAMember,
+    SearchesBusy,
+    SearchTooBroad,
 )
 from api.models import Caller
 from api.services import fields
@@ -41,10 +45,14 @@ from api.services.relations import Place, Relations
 from api.services.rooms import Rooms
 from api.services.saying import Draft, Sayings
 from api.services.system import SystemMessage, SystemVoice
+from api.services.turns import Turns
 from api.store import messages as store
 from api.store import receipts as receipt_store
 from api.store import rooms as room_store
 from api.store import search as search_store
+
+SEARCHES_AT_ONCE = 2
+SEARCH_WAIT_SECONDS = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,7 @@ class Messages:
         self._body_max_bytes = body_max_bytes
         self._payload_max_bytes = payload_max_bytes
         self._stale_seconds = stale_seconds
+        self._searches = Turns(SEARCHES_AT_ONCE, wait_seconds=SEARCH_WAIT_SECONDS, busy=SearchesBusy)
 
     async def say(self, caller: Caller, room: str, new: SayIn) -> tuple[Said, bool]:
         """Say it in a room that the caller is in; True when it is new, False for a repeat of the client_id.
@@ -168,23 +177,17 @@ class Messages:
         return [from_row(row) for row in rows]
 
     async def search(self, caller: Caller, what: SearchIn) -> list[Found]:
-        """Messages that the caller may read and that hold all the words, best first."""
+        """Messages that the caller may read and that hold all the words, best first.
+
+        Raises:
+            SearchTooBroad, SearchesBusy, RecordDown
+        """
         for field in ("q", "room", "sender", "type"):
             fields.unicode_text(field, getattr(what, field) or "")
-        rows = await search_store.search(
-            self._db,
-            realm_id=caller.realm_id,
-            agent_id=caller.agent_id,
-            words=what.q,
-            room=what.room,
-            sender=what.sender,
-            type_=what.type,
-            since=what.since,
-            offset=what.offset,
-            limit=what.limit,
-        )
-        # Long messages take a while: the loop goes on meanwhile.
-        return await asyncio.to_thread(lambda: [found(row, sought_words(what.q)) for row in rows])
+        async with self._searches.turn(caller):
+            rows = await self._search(caller, what)
+            # Long messages take a while: the loop goes on meanwhile.
+            return await asyncio.to_thread(lambda: [found(row, sought_words(what.q)) for row in rows])
 
     async def thread(self, caller: Caller, thread_id: str, *, after: int, limit: int) -> list[Message]:
         """A thread's messages that the caller may read, oldest first.
@@ -203,6 +206,25 @@ class Messages:
         if not rows and after == 0:
             raise NoSuchThing(f"There is no thread {thread_id[:120]} of which you may read a message.")
         return [from_row(row) for row in rows]
+
+    async def _search(self, caller: Caller, what: SearchIn) -> list[Any]:
+        try:
+            return await search_store.search(
+                self._db.aside,
+                realm_id=caller.realm_id,
+                agent_id=caller.agent_id,
+                words=what.q,
+                room=what.room,
+                sender=what.sender,
+                type_=what.type,
+                since=what.since,
+                offset=what.offset,
+                limit=what.limit,
+            )
+        except Refused as error:
+            if error.sqlstate == Aside.ENDED:
+                raise SearchTooBroad from None
+            raise
 
     async def _say(
         self, caller: Caller, new: SayIn, *, conv_id: int, room: str, in_room: bool

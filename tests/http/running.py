@@ -143,7 +143,7 @@ def settings_for(database_url: str, folder: Path, **changes: Any) -> Settings:
     token_file = folder / "admin.token"
     token_file.write_text(f"{OPERATOR}\n")
     return Settings(
-        database_url=SecretStr(database_url), admin_token_file=token_file, database_connections=7, **changes
+        database_url=SecretStr(database_url), admin_token_file=token_file, database_connections=9, **changes
     )
 
 

@@ -42,7 +42,7 @@ from api.services.drafts import refusal
 from api.services.feed import Feeds
 from api.services.identity import Gone, Identity
 from api.services.invites import Redeeming
-from api.services.limits import Rate
+from api.services.limits import Rate, Waiting
 from api.services.messages import SEARCHES_AT_ONCE, Messages
 from api.services.metrics import Metrics
 from api.services.nerve_queues import NerveQueues
@@ -143,6 +143,7 @@ def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None
         messages=record.messages,
         reading=record.reading,
         feeds=Feeds(db, announcements, page_max=settings.page_max),
+        waiting=Waiting(settings.waiting_calls),
         max_bytes=LARGEST_REQUEST,
     )
     who.on_gone(quick.end_calls)

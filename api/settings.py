@@ -56,6 +56,7 @@ class Settings(BaseSettings):
     say_burst: int = Field(default=500, ge=1)
     box_per_second: float = Field(default=500, gt=0)
     box_burst: int = Field(default=5000, ge=1)
+    waiting_calls: int = Field(default=100, ge=1)
     rooms_per_realm: int = Field(default=10_000, ge=1)
     members_per_room: int = Field(default=10_000, ge=1)
     page_max: int = Field(default=1000, ge=1, le=1000)

@@ -31,6 +31,7 @@ from api.services import fields
 from api.services.drafts import Said, SayIn, SendIn, exact_number
 from api.services.feed import Feed, FeedIn, Feeds
 from api.services.identity import Gone
+from api.services.limits import Waiting
 from api.services.messages import Messages
 from api.services.reading import AckIn, Polled, PollIn, Reading, Unread
 
@@ -61,13 +62,22 @@ class Lane:
     """An ASGI layer: answers its own operations and passes everything else on."""
 
     def __init__(
-        self, app: ASGIApp, *, auth: Auth, messages: Messages, reading: Reading, feeds: Feeds, max_bytes: int
+        self,
+        app: ASGIApp,
+        *,
+        auth: Auth,
+        messages: Messages,
+        reading: Reading,
+        feeds: Feeds,
+        waiting: Waiting,
+        max_bytes: int,
     ) -> None:
         self._app = app
         self._auth = auth
         self._messages = messages
         self._reading = reading
         self._feeds = feeds
+        self._may_wait = waiting
         self._max_bytes = max_bytes
         self.operations = (
             Operation("POST", "/v1/rooms/{room}/messages", "Say something in a room", SayIn, Said, self._say),
@@ -137,8 +147,9 @@ class Lane:
     ) -> Answer:
         if getattr(body, "wait_seconds", 0) <= 0:
             return await operation.run(caller, body, room)
-        async with self._endable(caller, receive):
-            return await operation.run(caller, body, room)
+        with self._may_wait.one(caller.agent_id):
+            async with self._endable(caller, receive):
+                return await operation.run(caller, body, room)
 
     @contextlib.asynccontextmanager
     async def _endable(self, caller: Caller, receive: Receive) -> AsyncIterator[None]:

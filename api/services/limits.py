@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 from api.errors import LimitReached, RateLimited
 
@@ -66,6 +68,42 @@ class Rate:
         refill = self._burst / self._per_second
         self._buckets = {key: value for key, value in self._buckets.items() if now - value[1] < refill}
         self._many = max(MANY, 2 * len(self._buckets))
+
+
+class Waiting:
+    """How many calls of one caller may wait for something to arrive at a time.
+
+    Args:
+        most: so many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._counts: Counter[int] = Counter()
+
+    @contextlib.contextmanager
+    def one(self, agent_id: int) -> Iterator[None]:
+        """Count one call for as long as the block lasts.
+
+        Raises:
+            RateLimited: as many as may wait do.
+        """
+        if self._counts[agent_id] >= self._most:
+            raise RateLimited(
+                f"{self._most} of your calls wait already. One that waits is enough; end those that nobody "
+                "reads, or call without wait_seconds.",
+                retry_after=1,
+                limit="waiting",
+                quota=self._most,
+                window_seconds=1,
+            )
+        self._counts[agent_id] += 1
+        try:
+            yield
+        finally:
+            self._counts[agent_id] -= 1
+            if not self._counts[agent_id]:
+                del self._counts[agent_id]
 
 
 def check_ceiling(there: int, most: int, *, limit: str, what: str) -> None:

@@ -35,6 +35,7 @@ async def narrow(database_url: str, tmp_path: Path) -> AsyncIterator[Running]:
         rooms_per_realm=2,
         members_per_room=2,
         handles_per_box=2,
+        waiting_calls=2,
     )
     async with running(settings) as record:
         yield record
@@ -104,6 +105,34 @@ async def test_a_refused_handle_is_counted_before_it_is_looked_at(
     assert (await box.call(method, path)).status == 429
     assert {reply.headers["x-tyode-agent"] for reply in replies} == {"work3"}
     assert (await calm.call(method, path)).status == 200
+
+
+async def test_the_calls_of_one_reader_that_wait_have_an_end(narrow: Running) -> None:
+    box = await narrow.box("work3")
+    reader, other = await narrow.session(box), await narrow.session(box)
+    loop = asyncio.get_running_loop()
+
+    def waiting(party: Party) -> asyncio.Task[Reply]:
+        return loop.create_task(party.post("/v1/poll", {"wait_seconds": 15}))
+
+    polls = [waiting(reader), waiting(reader), waiting(reader)]
+    await until(lambda: any(poll.done() for poll in polls), "one too many is refused")
+    refused = next(poll.result() for poll in polls if poll.done())
+    assert (refused.status, refused.body["limit"], refused.body["quota"]) == (429, "waiting", 2)
+    assert refused.headers["retry-after"] == "1"
+    assert (await reader.get("/v1/messages?wait_seconds=15")).status == 429
+    assert (await reader.post("/v1/poll", {})).status == 200
+    elsewhere = waiting(other)
+    for sender, to in ((other, reader), (reader, other)):
+        sent = await sender.post("/v1/messages", {"to": to.agent, "body": "hello"})
+        assert sent.status == 201
+    assert (await elsewhere).body["count"] == 1
+    held = [poll for poll in polls if not (poll.done() and poll.result().status == 429)]
+    await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+    assert (await reader.get("/v1/messages?wait_seconds=1")).status == 200
+    for poll in held:
+        poll.cancel()
+    await asyncio.gather(*held, return_exceptions=True)
 
 
 async def test_the_rooms_of_a_realm_have_an_end(narrow: Running) -> None:

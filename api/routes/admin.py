@@ -10,9 +10,8 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from api.auth import RecordDep
-from api.errors import BadField
 from api.models import Act, DeadLetter, Named, NewToken, Realm
-from api.routes.paging import Cursor, Limit, next_cursor
+from api.routes.paging import HIGHEST, Cursor, Limit, next_cursor, opened_number
 from api.routes.wire import Body
 from api.services import auditing, realms, tokens
 from api.services.realms import FIRST
@@ -23,6 +22,7 @@ RealmQuery = Annotated[str, Query(description="The realm.")]
 NamePath = Annotated[str, Path(max_length=200)]
 
 
+LetterId = Annotated[int, Path(ge=1, le=HIGHEST)]
 KeepDays = Field(default=None, ge=1, le=36_500)
 
 
@@ -226,19 +226,19 @@ async def list_dead_letters(
     record: RecordDep, realm: RealmQuery = FIRST, cursor: Cursor = "", limit: Limit = 100
 ) -> DeadLetters:
     """List messages of other programs on the nerve that no consumer acknowledged, newest first."""
-    before = _number(cursor)
+    before = opened_number(cursor)
     rows = await record.queues.dead_letters(realm=realm, before=before, limit=limit)
     return DeadLetters(dead_letters=rows, next_cursor=next_cursor(rows, limit, lambda row: str(row.id)))
 
 
 @router.post("/dead-letters/{letter_id}/revive", status_code=204)
-async def revive_dead_letter(record: RecordDep, letter_id: int, realm: RealmQuery = FIRST) -> None:
+async def revive_dead_letter(record: RecordDep, letter_id: LetterId, realm: RealmQuery = FIRST) -> None:
     """Put a dead letter back into its queue, as if it had never been sent."""
     await record.queues.revive(realm=realm, id=letter_id)
 
 
 @router.delete("/dead-letters/{letter_id}", status_code=204)
-async def discard_dead_letter(record: RecordDep, letter_id: int, realm: RealmQuery = FIRST) -> None:
+async def discard_dead_letter(record: RecordDep, letter_id: LetterId, realm: RealmQuery = FIRST) -> None:
     """Delete a dead letter."""
     await record.queues.discard(realm=realm, id=letter_id)
 
@@ -251,14 +251,8 @@ async def audit_log(
     cursor: Cursor = "",
 ) -> Audit:
     """What was done by the operator, and with the operator's invites, newest first."""
-    rows = await auditing.acts(record.db, realm=realm, before=_number(cursor), limit=limit)
+    rows = await auditing.acts(record.db, realm=realm, before=opened_number(cursor), limit=limit)
     return Audit(acts=rows, next_cursor=next_cursor(rows, limit, lambda act: str(act.audit_id)))
-
-
-def _number(cursor: str) -> int:
-    if cursor and not cursor.isdecimal():
-        raise BadField("cursor", "use next_cursor as it was given")
-    return int(cursor or 2**63 - 1)
 
 
 def _realm(realm: Realm) -> RealmOut:

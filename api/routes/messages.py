@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import AwareDatetime
+from pydantic import AfterValidator, AwareDatetime
 
 from api.auth import CallerDep, RecordDep
-from api.routes.paging import FoundPage, Limit, Page, ShortLimit, UndeliveredPage
+from api.routes.paging import FoundPage, Limit, MessageCursor, Page, ShortLimit, UndeliveredPage
 from api.services.envelope import Message
 from api.services.messages import SearchIn
 from api.services.receipts import FullReceipt
@@ -18,6 +19,16 @@ DEEPEST = 2000
 """Of more matches than this, only the newest are ranked."""
 
 router = APIRouter(tags=["messages"])
+
+
+def _in_utc(moment: dt.datetime) -> dt.datetime:
+    try:
+        return moment.astimezone(dt.UTC)
+    except OverflowError:
+        raise ValueError("in UTC, its year must be 1 to 9999") from None
+
+
+Since = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class MessageOut(msgspec.Struct):
@@ -52,11 +63,11 @@ async def thread(
     caller: CallerDep,
     record: RecordDep,
     limit: Limit,
-    cursor: Annotated[str, Query(pattern=r"^\d{1,18}$")] = "0",
+    cursor: MessageCursor = "0",
 ) -> Response:
     """The thread, oldest first: the audit trail, as far as the caller may read it."""
-    messages = await record.messages.thread(caller, thread_id, after=int(cursor), limit=limit)
-    behind = str(messages[-1].id) if len(messages) == limit else None
+    messages, more = await record.messages.thread(caller, thread_id, after=int(cursor), limit=limit)
+    behind = str(messages[-1].id) if more else None
     content = msgspec.json.encode(Page(messages, behind))
     return Response(content, media_type="application/json")
 
@@ -66,11 +77,11 @@ async def undelivered(
     caller: CallerDep,
     record: RecordDep,
     limit: Limit,
-    cursor: Annotated[str, Query(pattern=r"^\d{1,18}$")] = "0",
+    cursor: MessageCursor = "0",
 ) -> Response:
     """What nobody took of what the caller, or a session of the bare box that calls, has said."""
-    messages = await record.closing.undelivered(caller, after=int(cursor), limit=limit)
-    behind = str(messages[-1].id) if len(messages) == limit else None
+    messages, more = await record.closing.undelivered(caller, after=int(cursor), limit=limit)
+    behind = str(messages[-1].id) if more else None
     content = msgspec.json.encode(UndeliveredPage(messages, behind))
     return Response(content, media_type="application/json")
 
@@ -84,13 +95,14 @@ async def search(
     room: str | None = None,
     sender: str | None = None,
     type: str | None = None,
-    since: AwareDatetime | None = None,
-    cursor: Annotated[str, Query(pattern=r"^\d{1,4}$")] = "0",
+    since: Since | None = None,
+    cursor: Annotated[str, Query(pattern=r"^[0-9]{1,4}$")] = "0",
 ) -> Response:
     """Full text over what the caller may read, best first, with the words that were sought highlighted."""
     offset = int(cursor)
     what = SearchIn(q=q, room=room, sender=sender, type=type, since=since, offset=offset, limit=limit)
-    messages = await record.messages.search(caller, what)
-    behind = str(offset + limit) if len(messages) == limit and offset + limit < DEEPEST else None
-    content = msgspec.json.encode(FoundPage(messages, behind))
+    messages, more = await record.messages.search(caller, what)
+    behind = offset + len(messages)
+    next_cursor = str(behind) if more and behind < DEEPEST else None
+    content = msgspec.json.encode(FoundPage(messages, next_cursor))
     return Response(content, media_type="application/json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVar
 
@@ -17,6 +18,9 @@ from api.services.closing import Undelivered
 from api.services.envelope import Found, Message
 
 Row = TypeVar("Row")
+
+HIGHEST = 2**63 - 1
+_NUMBER = re.compile("[0-9]{0,18}")
 
 
 class Page(msgspec.Struct):
@@ -54,6 +58,23 @@ Cursor = Annotated[
     str, Query(max_length=400, description="`next_cursor` of the page before."), AfterValidator(_opened)
 ]
 """What the page before ended with; the empty string for the first page."""
+
+
+MessageCursor = Annotated[
+    str, Query(pattern=r"^[0-9]{1,18}$", description="`next_cursor` of the page before.")
+]
+"""The same of pages of messages, which end with a message's id."""
+
+
+def opened_number(cursor: str) -> int:
+    """The number that the page before ended with, where the newest come first; before the first, the highest.
+
+    Raises:
+        BadField: no page ended with it.
+    """
+    if not _NUMBER.fullmatch(cursor):
+        raise BadField("cursor", "use next_cursor as it was given")
+    return int(cursor or HIGHEST)
 
 
 def _page(

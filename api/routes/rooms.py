@@ -9,8 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict
 
 from api.auth import CallerDep, RecordDep
-from api.errors import BadField
-from api.routes.paging import Cursor, Limit, Page, next_cursor
+from api.routes.paging import Cursor, Limit, MessageCursor, Page, next_cursor
 from api.services.rooms import DEFAULT_BACKFILL, Backfill, Listed, Member, Standing
 
 router = APIRouter(tags=["rooms"])
@@ -109,16 +108,15 @@ async def history(
     before: MessageId = None,
     after: MessageId = None,
     thread_id: str | None = None,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    cursor: MessageCursor | None = None,
 ) -> Response:
     """The newest messages, oldest first; moves no cursor. `next_cursor` leads to the older ones."""
     if cursor is not None:
-        if not cursor.isdecimal():
-            raise BadField("cursor", "use next_cursor as it was given")
         before = int(cursor)
-    messages = await record.messages.history(
+    messages, more = await record.messages.history(
         caller, room, before=before, after=after, thread_id=thread_id, limit=limit
     )
-    older = str(messages[0].id) if len(messages) == limit and after is None else None
+    forwards = after is not None and before is None
+    older = str(messages[0].id) if more and not forwards else None
     content = msgspec.json.encode(Page(messages, older))
     return Response(content, media_type="application/json")

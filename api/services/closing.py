@@ -11,7 +11,7 @@ import structlog
 from api.db import Database
 from api.errors import RecordDown, RoomHeldUp
 from api.models import Caller
-from api.services.envelope import Message, from_row
+from api.services.envelope import Message, from_row, more
 from api.services.hearing import BRIEFED_WITHIN
 from api.services.identity import Identity
 from api.services.system import SystemMessage, SystemVoice, Told
@@ -49,8 +49,11 @@ class Closing:
         self._identity = identity
         self._retire_after_seconds = retire_after_seconds
 
-    async def undelivered(self, caller: Caller, *, after: int, limit: int) -> list[Undelivered]:
-        """What nobody took of what the caller said; a box sees its sessions', a person the orphans, too."""
+    async def undelivered(self, caller: Caller, *, after: int, limit: int) -> tuple[list[Undelivered], bool]:
+        """A page of what nobody took of what the caller said, and whether there is more.
+
+        A box sees its sessions', a person the orphans, too.
+        """
         rows = await store.listed(
             self._db,
             realm_id=caller.realm_id,
@@ -59,7 +62,8 @@ class Closing:
             after=after,
             limit=limit,
         )
-        return [Undelivered(**msgspec.structs.asdict(from_row(row)), why=row["why"]) for row in rows]
+        page = [Undelivered(**msgspec.structs.asdict(from_row(row)), why=row["why"]) for row in rows]
+        return page, more(rows)
 
     async def run(self) -> None:
         """Take a turn every second until cancelled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -69,7 +70,7 @@ def from_row(
         replayed: it was said before the reader could hear it.
         redelivered: it was handed to this reader before.
         read_before: another reader had it before this one came.
-        cut: at most this many bytes of body, and no payload beyond them; None: whole.
+        cut: of a larger message at most this many bytes of body, and no payload; None: whole.
     """
     message = Message(
         id=row["id"],
@@ -100,6 +101,11 @@ def from_row(
     return message
 
 
+def more(rows: Sequence[Any]) -> bool:
+    """Whether there is something behind a page, which these are the rows of."""
+    return bool(rows) and bool(rows[0]["more"])
+
+
 def rendered(message: Message, summary: str | None = None, *, read_before: bool = False) -> str:
     """The text for a model: a marker that only the record writes, then the body or the summary, inert."""
     words = message.body if message.body is not None else summary or ""
@@ -122,8 +128,7 @@ def _summary(payload: msgspec.Raw | None) -> str | None:
 
 def _cut(message: Message, summary: str | None, cut: int) -> str | None:
     message.truncated = True
-    if message.payload is not None and len(bytes(message.payload)) > cut:
-        message.payload = None
+    message.payload = None
     if message.body is not None:
         message.body = _first_bytes(message.body, cut)
     return _first_bytes(summary, cut) if summary is not None else None

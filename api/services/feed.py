@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import math
 import time
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from api.db import Database
 from api.errors import BadField
 from api.models import Caller
 from api.services.announcing import Announcements
-from api.services.envelope import Message, from_row
+from api.services.envelope import Message, from_row, more
 from api.services.reading import RECONSIDER_SECONDS
 from api.store import feed as store
 
@@ -55,12 +56,14 @@ class Feeds:
         """The next messages that the caller may hear; waits up to `wait_seconds` for the first.
 
         Raises:
-            BadField: the cursor is none of ours.
+            BadField: the cursor is none of ours, or the time to wait is no number.
         """
         if how.cursor == NEWEST:
             positions = await store.ends(self._db, realm_id=caller.realm_id, agent_id=caller.agent_id)
         else:
             positions = _opened(how.cursor)
+        if math.isnan(how.wait_seconds):
+            raise BadField("wait_seconds", "0 to 50")
         end = time.monotonic() + how.wait_seconds
         while True:
             ends = await store.ends(self._db, realm_id=caller.realm_id, agent_id=caller.agent_id)
@@ -87,8 +90,8 @@ class Feeds:
         rows = await store.between(
             self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, parts=parts, limit=limit
         )
-        # A full page may leave something behind in any room; a page that is not full leaves nothing.
-        reached = ends if len(rows) < limit else {row["conv_id"]: row["id"] for row in rows}
+        # Where a page leaves something behind, that may be in any room.
+        reached = {row["conv_id"]: row["id"] for row in rows} if more(rows) else ends
         return [from_row(row) for row in rows], positions | reached
 
 

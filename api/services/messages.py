@@ -36,7 +36,7 @@ from api.services.drafts import (
     encoded,
     growth,
 )
-from api.services.envelope import Found, Message, found, from_row
+from api.services.envelope import Found, Message, found, from_row, more
 from api.services.highlighting import sought_words
 from api.services.limits import Rate
 from api.services.reading import Reading
@@ -158,8 +158,8 @@ class Messages:
         after: int | None,
         thread_id: str | None,
         limit: int,
-    ) -> list[Message]:
-        """A room's messages, oldest first; moves no cursor.
+    ) -> tuple[list[Message], bool]:
+        """A page of a room's messages, oldest first, and whether there are more; moves no cursor.
 
         Raises:
             RoomNotFound, NotAMember
@@ -174,10 +174,10 @@ class Messages:
             thread_id=thread_id,
             limit=limit,
         )
-        return [from_row(row) for row in rows]
+        return [from_row(row) for row in rows], more(rows)
 
-    async def search(self, caller: Caller, what: SearchIn) -> list[Found]:
-        """Messages that the caller may read and that hold all the words, best first.
+    async def search(self, caller: Caller, what: SearchIn) -> tuple[list[Found], bool]:
+        """A page of what the caller may read and holds all the words, best first; whether there is more.
 
         Raises:
             SearchTooBroad, SearchesBusy, RecordDown
@@ -187,10 +187,13 @@ class Messages:
         async with self._searches.turn(caller):
             rows = await self._search(caller, what)
             # Long messages take a while: the loop goes on meanwhile.
-            return await asyncio.to_thread(lambda: [found(row, sought_words(what.q)) for row in rows])
+            page = await asyncio.to_thread(lambda: [found(row, sought_words(what.q)) for row in rows])
+        return page, more(rows)
 
-    async def thread(self, caller: Caller, thread_id: str, *, after: int, limit: int) -> list[Message]:
-        """A thread's messages that the caller may read, oldest first.
+    async def thread(
+        self, caller: Caller, thread_id: str, *, after: int, limit: int
+    ) -> tuple[list[Message], bool]:
+        """A page of a thread's messages that the caller may read, oldest first, and whether there are more.
 
         Raises:
             NoSuchThing: there is none of them behind the very beginning.
@@ -205,7 +208,7 @@ class Messages:
         )
         if not rows and after == 0:
             raise NoSuchThing(f"There is no thread {thread_id[:120]} of which you may read a message.")
-        return [from_row(row) for row in rows]
+        return [from_row(row) for row in rows], more(rows)
 
     async def _search(self, caller: Caller, what: SearchIn) -> list[Any]:
         try:

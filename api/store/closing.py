@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.door import Door
 from api.store.messages import FROM_MESSAGE, MESSAGE
+from api.store.pages import MORE, page
 from api.store.predicates import ADDRESSED, HEARS, MEMBER, UNEXPIRED, WAITS, taken
 from api.store.tables import undelivered
 
@@ -90,14 +91,21 @@ PEOPLE = (
     "SELECT handle FROM agents WHERE realm_id = $1 AND kind = 'person' AND retired_at IS NULL ORDER BY handle"
 )
 
-LIST = f"""
-    SELECT {MESSAGE}, u.reason AS why
+_LISTED = """
+    SELECT m.id, m.size, u.reason
       FROM undelivered u
-      JOIN conv_messages m ON m.realm_id = u.realm_id AND m.id = u.id {FROM_MESSAGE}
+      JOIN conv_messages m ON m.realm_id = u.realm_id AND m.id = u.id
+      LEFT JOIN agents s ON s.realm_id = m.realm_id AND s.agent_id = m.sender_id
      WHERE u.realm_id = $1 AND u.id > $4
        AND (m.sender_id = $2 OR ($3 = 'box' AND m.box_id = $2)
             OR ($3 = 'person' AND s.retired_at IS NOT NULL))
-     ORDER BY u.id LIMIT $5
+     ORDER BY u.id LIMIT $5::int + 1
+"""
+LIST = f"""
+    {page(_LISTED, order="id", limit="$5")}
+    SELECT {MESSAGE}, page.reason AS why, {MORE}
+      FROM page JOIN conv_messages m ON m.realm_id = $1 AND m.id = page.id {FROM_MESSAGE}
+     ORDER BY m.id
 """
 
 OFFLINE = """
@@ -156,7 +164,7 @@ async def people(db: Door, realm_id: int) -> list[str]:
 
 
 async def listed(db: Door, *, realm_id: int, agent_id: int, kind: str, after: int, limit: int) -> list[Any]:
-    """What nobody took of what this agent (a box: any of its sessions) said; people see the orphans, too."""
+    """A page of what nobody took of what this agent said, a box its sessions; people see the orphans, too."""
     return await db.fetch(LIST, realm_id, agent_id, kind, after, limit)
 
 

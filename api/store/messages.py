@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from api.store.door import Door
+from api.store.pages import MORE, page
 from api.store.predicates import ADDRESSED, HEARS, MEMBER, UNEXPIRED, state
 
 _SEQUENCE = "pg_get_serial_sequence('conv_messages', 'id')"
@@ -147,25 +148,40 @@ ORIGIN_OF_THREAD = """
      ORDER BY m.id LIMIT 1
 """
 
-THREAD = f"""
-    SELECT {MESSAGE}
-      FROM conv_messages m {FROM_MESSAGE}
+_THREAD = f"""
+    SELECT m.id, m.size
+      FROM conv_messages m
+      JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
       JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
      WHERE m.realm_id = $1 AND m.thread_id = $3 AND m.id > $4 AND {READABLE}
-     ORDER BY m.id LIMIT $5
+     ORDER BY m.id LIMIT $5::int + 1
+"""
+THREAD = f"""
+    {page(_THREAD, order="id", limit="$5")}
+    SELECT {MESSAGE}, {MORE}
+      FROM page JOIN conv_messages m ON m.realm_id = $1 AND m.id = page.id {FROM_MESSAGE}
+     ORDER BY m.id
 """
 
-_HISTORY = f"""
-    SELECT {MESSAGE}
-      FROM conv_messages m {FROM_MESSAGE}
-     WHERE m.realm_id = $1 AND m.conv_id = $2
-       AND ($3::bigint IS NULL OR m.id < $3) AND ($4::bigint IS NULL OR m.id > $4)
-       AND ($5::text IS NULL OR m.thread_id = $5)
-     ORDER BY m.id {{order}}
-     LIMIT $6
-"""
-NEWEST_FIRST = _HISTORY.format(order="DESC")
-OLDEST_FIRST = _HISTORY.format(order="ASC")
+
+def _history(order: str) -> str:
+    candidates = f"""
+        SELECT m.id, m.size FROM conv_messages m
+         WHERE m.realm_id = $1 AND m.conv_id = $2
+           AND ($3::bigint IS NULL OR m.id < $3) AND ($4::bigint IS NULL OR m.id > $4)
+           AND ($5::text IS NULL OR m.thread_id = $5)
+         ORDER BY m.id {order} LIMIT $6::int + 1
+    """
+    return f"""
+        {page(candidates, order=f"id {order}", limit="$6")}
+        SELECT {MESSAGE}, {MORE}
+          FROM page JOIN conv_messages m ON m.realm_id = $1 AND m.id = page.id {FROM_MESSAGE}
+         ORDER BY m.id
+    """
+
+
+NEWEST_FIRST = _history("DESC")
+OLDEST_FIRST = _history("ASC")
 
 
 async def say(
@@ -207,11 +223,9 @@ async def history(
     thread_id: str | None,
     limit: int,
 ) -> list[Any]:
-    """A room's messages, oldest first: the newest `limit`, or with `after` alone the next `limit`."""
-    forwards = after is not None and before is None
-    statement = OLDEST_FIRST if forwards else NEWEST_FIRST
-    rows = await db.fetch(statement, realm_id, conv_id, before, after, thread_id, limit)
-    return rows if forwards else rows[::-1]
+    """A page of a room's messages, oldest first: the newest of them, or with `after` alone the next."""
+    statement = OLDEST_FIRST if after is not None and before is None else NEWEST_FIRST
+    return await db.fetch(statement, realm_id, conv_id, before, after, thread_id, limit)
 
 
 async def newest_of_thread(db: Door, *, realm_id: int, agent_id: int, thread_id: str) -> Any:
@@ -229,5 +243,5 @@ async def origin_of_thread(db: Door, *, realm_id: int, thread_id: str | None) ->
 async def thread(
     db: Door, *, realm_id: int, agent_id: int, thread_id: str, after: int, limit: int
 ) -> list[Any]:
-    """The thread's messages behind `after` that the agent may read, oldest first."""
+    """A page of the thread's messages behind `after` that the agent may read, oldest first."""
     return await db.fetch(THREAD, realm_id, agent_id, thread_id, after, limit)

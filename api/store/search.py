@@ -7,6 +7,7 @@ from typing import Any
 
 from api.store.door import Door
 from api.store.messages import FROM_MESSAGE, MESSAGE, READABLE
+from api.store.pages import MORE, page
 
 CANDIDATES = 2000
 """Of more matches than this, only the newest are ranked."""
@@ -25,9 +26,10 @@ _RANK = f"""
         message_words(left(coalesce(m.body, m.payload ->> 'summary'), {RANKED_CHARACTERS}), NULL),
         searched_words($3))
 """
-SEARCH = f"""
-    WITH matching AS MATERIALIZED ({_MATCHING}), found AS MATERIALIZED (
-        SELECT m.id, {_RANK} AS rank
+_FOUND = f"""
+    WITH matching AS MATERIALIZED ({_MATCHING})
+    SELECT * FROM (
+        SELECT m.id, m.size, {_RANK} AS rank
           FROM matching
           JOIN conv_messages m ON m.realm_id = $1 AND m.id = matching.id
           JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
@@ -39,11 +41,14 @@ SEARCH = f"""
            AND ($6::text IS NULL OR m.type = $6)
            AND ($7::timestamptz IS NULL OR m.created_at >= $7)
          ORDER BY m.id DESC LIMIT {CANDIDATES}
-    )
-    SELECT {MESSAGE}, found.rank
-      FROM found JOIN conv_messages m ON m.realm_id = $1 AND m.id = found.id {FROM_MESSAGE}
-     ORDER BY found.rank DESC, m.id DESC
-    OFFSET $8 LIMIT $9
+    ) found
+     ORDER BY rank DESC, id DESC OFFSET $8 LIMIT $9::int + 1
+"""
+SEARCH = f"""
+    {page(_FOUND, order="rank DESC, id DESC", limit="$9")}
+    SELECT {MESSAGE}, page.rank, {MORE}
+      FROM page JOIN conv_messages m ON m.realm_id = $1 AND m.id = page.id {FROM_MESSAGE}
+     ORDER BY page.place
 """
 
 
@@ -60,5 +65,5 @@ async def search(
     offset: int,
     limit: int,
 ) -> list[Any]:
-    """Messages that hold all the words, best first, each with its rank."""
+    """A page of messages that hold all the words, best first, each with its rank."""
     return await db.fetch(SEARCH, realm_id, agent_id, words, room, sender, type_, since, offset, limit)

@@ -157,6 +157,14 @@ def content_hash(new: SayIn, conv_id: int) -> bytes:
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest()
 
 
+def is_repeat(new: SayIn, conv_id: int, first: bytes) -> bool:
+    """Whether `first` is the content_hash of the same content."""
+    try:
+        return content_hash(new, conv_id) == first
+    except ValueError:  # half of a surrogate pair, which was never stored
+        return False
+
+
 def drafted(
     caller: Caller, new: SayIn, payload: bytes | None, place: Place, *, conv_id: int, in_room: bool
 ) -> Draft:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,11 @@ from api.errors import (
     NoSuchAgent,
     NoSuchThing,
     NotAMember,
+    RateLimited,
+    RecordDown,
     SearchesBusy,
     SearchTooBroad,
+    ServiceError,
 )
 from api.models import Caller
 from api.services import fields
@@ -31,19 +35,19 @@ from api.services.drafts import (
     SendIn,
     answered,
     check_body,
-    content_hash,
     drafted,
     encoded,
     growth,
+    is_repeat,
 )
 from api.services.envelope import Found, Message, found, from_row, more
 from api.services.highlighting import sought_words
 from api.services.limits import Rate
 from api.services.reading import Reading
 from api.services.receipts import FullReceipt, from_rows
-from api.services.relations import Place, Relations
+from api.services.relations import Relations
 from api.services.rooms import Rooms
-from api.services.saying import Draft, Sayings
+from api.services.saying import Sayings
 from api.services.system import SystemMessage, SystemVoice
 from api.services.turns import Turns
 from api.store import messages as store
@@ -105,12 +109,10 @@ class Messages:
             RoomNotFound, NotAMember, ClientIdReused, NoSuchAgent, BadField, RateLimited, RecordDown
             NoSuchThing: `seen` is no lease of the caller's.
         """
-        conv_id = await self._rooms.conv_id(caller, room)
+        fields.line("client_id", new.client_id, 64)
         if new.to is not None:
             new.to = self._selector(caller, new.to)
-            if new.to != "everyone":
-                await self._check_selector(caller, new.to)
-        return await self._say(caller, new, conv_id=conv_id, room=room, in_room=True)
+        return await self._once(caller, new, room, self._to_room(caller, room, new))
 
     async def send(self, caller: Caller, new: SendIn) -> tuple[Said, bool]:
         """Send it to an address, outside any room.
@@ -124,11 +126,9 @@ class Messages:
         address = new.to or new.recipient
         if address is None:
             raise BadField("to", "name a session, label, role, box, person or everyone")
+        fields.line("client_id", new.client_id, 64)
         new.to = self._selector(caller, address)
-        if new.to != "everyone":
-            await self._check_selector(caller, new.to)
-        conv_id = await self._rooms.address_id(caller, new.to)
-        return await self._say(caller, new, conv_id=conv_id, room=f"@{new.to}", in_room=False)
+        return await self._once(caller, new, f"@{new.to}", self._to_address(caller, new.to, new))
 
     async def message(self, caller: Caller, message_id: int) -> tuple[Message, FullReceipt]:
         """One message that the caller may read, with its receipt as it stands now.
@@ -229,9 +229,39 @@ class Messages:
                 raise SearchTooBroad from None
             raise
 
-    async def _say(
-        self, caller: Caller, new: SayIn, *, conv_id: int, room: str, in_room: bool
+    async def _once(
+        self, caller: Caller, new: SayIn, room: str, saying: Awaitable[Said]
     ) -> tuple[Said, bool]:
+        """What `saying` comes to; where it is refused, what was stored under the client_id before.
+
+        Much may have changed since then, the thread's hops by the message itself; a repeat changes nothing.
+        """
+        try:
+            return await saying, True
+        except (RateLimited, RecordDown):
+            raise
+        except ServiceError as refusal:
+            first = await self._first(caller, new, room)
+            if first is None:
+                if isinstance(refusal, HopsUsedUp):
+                    await self._tell_origin(caller, refusal)
+                raise
+        if new.seen is not None:
+            await self._reading.acknowledge(caller, new.seen)
+        return first, False
+
+    async def _to_room(self, caller: Caller, room: str, new: SayIn) -> Said:
+        conv_id = await self._rooms.conv_id(caller, room)
+        if new.to is not None:
+            await self._check_selector(caller, new.to)
+        return await self._say(caller, new, conv_id=conv_id, room=room, in_room=True)
+
+    async def _to_address(self, caller: Caller, address: str, new: SayIn) -> Said:
+        await self._check_selector(caller, address)
+        conv_id = await self._rooms.address_id(caller, address)
+        return await self._say(caller, new, conv_id=conv_id, room=f"@{address}", in_room=False)
+
+    async def _say(self, caller: Caller, new: SayIn, *, conv_id: int, room: str, in_room: bool) -> Said:
         payload = self._check(new)
         self._rate.spend(caller.agent_id)
         if new.seen is None:
@@ -243,12 +273,13 @@ class Messages:
 
     async def _store(
         self, caller: Caller, new: SayIn, payload: bytes | None, *, conv_id: int, room: str, in_room: bool
-    ) -> tuple[Said, bool]:
-        place = await self._place(caller, new)
-        draft = drafted(caller, new, payload, place, conv_id=conv_id, in_room=in_room)
-        stored = await self._sayings.store(draft)
+    ) -> Said:
+        place = await self._relations.place(caller, new)
+        stored = await self._sayings.store(
+            drafted(caller, new, payload, place, conv_id=conv_id, in_room=in_room)
+        )
         if stored is None:
-            return await self._not_stored(caller, new, draft, room), False
+            raise NotAMember(room)  # or a repeat, which is found then
         self._announcements.said(
             realm_id=caller.realm_id,
             realm=caller.realm,
@@ -257,39 +288,43 @@ class Messages:
             conv_id=conv_id,
             listeners=stored.listeners,
         )
-        return answered(caller, new, payload, place, room=room, stored=stored), True
+        return answered(caller, new, payload, place, room=room, stored=stored)
 
-    async def _place(self, caller: Caller, new: SayIn) -> Place:
-        try:
-            return await self._relations.place(caller, new)
-        except HopsUsedUp as error:
-            await self._system.tell(
-                SystemMessage(
-                    realm_id=caller.realm_id,
-                    realm=caller.realm,
-                    agent=error.facts["origin"],
-                    type="task.error",
-                    body=f"{caller.handle} tried to pass a message of thread {error.facts['thread_id']} on, "
-                    "but its hop limit is used up. It was not passed on.",
-                    thread_id=error.facts["thread_id"],
-                )
-            )
-            raise
+    async def _first(self, caller: Caller, new: SayIn, room: str) -> Said | None:
+        """What the caller stored under the client_id; None: nothing.
 
-    async def _not_stored(self, caller: Caller, new: SayIn, draft: Draft, room: str) -> Said:
-        if new.client_id is not None:
-            row = await store.by_client_id(
-                self._db,
+        Raises:
+            ClientIdReused: it was something else.
+        """
+        if new.client_id is None:
+            return None
+        row = await store.by_client_id(
+            self._db,
+            realm_id=caller.realm_id,
+            stale_seconds=self._stale_seconds,
+            sender_id=caller.agent_id,
+            client_id=new.client_id,
+        )
+        if row is None:
+            return None
+        if row["room"] != room or not is_repeat(new, row["conv_id"], row["content_hash"]):
+            raise ClientIdReused("client_id", what="message", client_id=new.client_id, id=row["id"])
+        return Said(from_row(row), Receipt(msgspec.Raw(row["accepted"].encode())))
+
+    async def _tell_origin(self, caller: Caller, refusal: HopsUsedUp) -> None:
+        thread_id = refusal.facts["thread_id"]
+        what = "a message" if thread_id is None else f"a message of thread {thread_id}"
+        await self._system.tell(
+            SystemMessage(
                 realm_id=caller.realm_id,
-                stale_seconds=self._stale_seconds,
-                sender_id=caller.agent_id,
-                client_id=new.client_id,
+                realm=caller.realm,
+                agent=refusal.facts["origin"],
+                type="task.error",
+                body=f"{caller.handle} tried to pass {what} on, but its hop limit is used up. "
+                "It was not passed on.",
+                thread_id=thread_id,
             )
-            if row is not None and row["content_hash"] != content_hash(new, draft.conv_id):
-                raise ClientIdReused("client_id", what="message", client_id=new.client_id, id=row["id"])
-            if row is not None:
-                return Said(from_row(row), Receipt(msgspec.Raw(row["accepted"].encode())))
-        raise NotAMember(room)
+        )
 
     def _check(self, new: SayIn) -> bytes | None:
         """The payload as JSON, when everything about the new message will do."""
@@ -307,7 +342,6 @@ class Messages:
             raise BadField("body", "say something, or give payload.summary")
         if not fields.TYPE.fullmatch(new.type) or len(new.type) > fields.LINE_CHARACTERS:
             raise BadField("type", "a dotted lower-case word such as note or task.request")
-        fields.line("client_id", new.client_id, 64)
         fields.line("thread_id", new.thread_id)
         if not 1 <= new.hop_limit <= 100:
             raise BadField("hop_limit", "1 to 100")
@@ -321,7 +355,7 @@ class Messages:
         return selector
 
     async def _check_selector(self, caller: Caller, selector: str) -> None:
-        if await room_store.matched(
+        if selector == "everyone" or await room_store.matched(
             self._db,
             realm_id=caller.realm_id,
             sender_id=caller.agent_id,

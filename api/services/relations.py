@@ -46,7 +46,8 @@ class Relations:
         Raises:
             BadField: it refers to what the caller may not read, or its schema or content will not do.
             ChecksBusy: too many schemas are being checked.
-            HopsUsedUp: it has been relayed too often; `origin` is the sender of the thread's first message.
+            HopsUsedUp: it has been relayed too often; `origin` is the sender of the thread's first message,
+                as far back as the thread is known to those who passed it on to the caller.
         """
         if new.payload is not None and "output_schema" in new.payload:
             await self._schemas.check_schema(caller, new.payload["output_schema"])
@@ -54,12 +55,16 @@ class Relations:
         relayed = await self._read(caller, "relay_of", new.relay_of)
         if answered is not None and new.type == RESULT:
             await self._check_result(caller, answered, new)
+        if relayed is not None and new.thread_id not in (None, relayed["thread_id"]):
+            raise BadField("thread_id", "a relay joins the thread of what it relays; leave it out")
         parent = relayed or answered
         thread_id = new.thread_id or (parent["thread_id"] if parent is not None else None)
+        hops = new.hop_limit
+        if relayed is not None or new.type == REQUEST:
+            hops = await self._hops(caller, hops, parent, thread_id)
         if new.type == REQUEST and thread_id is None:
             thread_id = f"thr_{secrets.token_urlsafe(9)}"
-        late = answered is not None and not answered["unexpired"]
-        return Place(thread_id, await self._hops(caller, new, parent, relayed is not None, thread_id), late)
+        return Place(thread_id, hops, late=answered is not None and not answered["unexpired"])
 
     async def _read(self, caller: Caller, field: str, message_id: int | None) -> Any:
         if message_id is None:
@@ -71,21 +76,28 @@ class Relations:
             raise BadField(field, f"there is no message {message_id} that you may read")
         return row
 
-    async def _hops(
-        self, caller: Caller, new: Any, parent: Any, is_relay: bool, thread_id: str | None
-    ) -> int:
-        if not is_relay and (new.type != REQUEST or thread_id is None):
-            return int(new.hop_limit)
-        if parent is None and thread_id == new.thread_id and thread_id is not None:
-            parent = await store.newest_of_thread(
+    async def _hops(self, caller: Caller, wanted: int, parent: Any, thread_id: str | None) -> int:
+        """One hop less than what it goes on from, which is `parent`, a relay or request of the thread.
+
+        Any other parent does not know how often the thread was passed on: then the thread's own count holds,
+        too. It is over what the caller may read, so that a thread of others is like one that is new.
+        """
+        before = [] if parent is None else [parent]
+        if thread_id is not None and not (
+            before and parent["passed_on"] and parent["thread_id"] == thread_id
+        ):
+            before += await store.fewest_hops(
                 self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, thread_id=thread_id
             )
-        if parent is None:
-            return int(new.hop_limit)
-        hops = min(new.hop_limit, parent["hop_limit"] - 1)
+        if not before:
+            return wanted
+        last = min(before, key=lambda message: message["hop_limit"])
+        hops = min(wanted, last["hop_limit"] - 1)
         if hops < 1:
-            origin = await store.origin_of_thread(self._db, realm_id=caller.realm_id, thread_id=thread_id)
-            raise HopsUsedUp(thread_id=thread_id, origin=origin or parent["sender"])
+            origin = await store.origin_of_thread(
+                self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, thread_id=last["thread_id"]
+            )
+            raise HopsUsedUp(thread_id=last["thread_id"], origin=origin or last["sender"])
         return int(hops)
 
     async def _check_result(self, caller: Caller, request: Any, new: Any) -> None:

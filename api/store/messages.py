@@ -113,38 +113,68 @@ FROM_MESSAGE = """
 """
 
 BY_CLIENT_ID = f"""
-    SELECT {MESSAGE}, m.content_hash, a.accepted
+    SELECT {MESSAGE}, m.conv_id, m.content_hash, a.accepted
       FROM conv_messages m {FROM_MESSAGE} CROSS JOIN LATERAL ({_receipt(f"({_AUDIENCE})")}) a
      WHERE m.realm_id = $1 AND m.sender_id = $3 AND m.client_id = $4
 """
 
-READABLE = f"""(
-    (v.hidden AND (m.sender_id = $2 OR {ADDRESSED}))
-    OR (NOT v.hidden AND EXISTS (
-        SELECT FROM conv_members c
-         WHERE c.realm_id = m.realm_id AND c.agent_id = $2 AND c.conv_id = m.conv_id AND {MEMBER}))
-)"""
-"""Who may read: a room's current members; of an address, the sender and those whom the selector matches."""
+
+def _readable(by: str) -> str:
+    """Who may read: a room's current members; of an address, the sender and those whom the selector matches.
+
+    `by` is the agent_id of `r`.
+    """
+    return f"""(
+        (v.hidden AND (m.sender_id = {by} OR {ADDRESSED}))
+        OR (NOT v.hidden AND EXISTS (
+            SELECT FROM conv_members c
+             WHERE c.realm_id = m.realm_id AND c.agent_id = {by} AND c.conv_id = m.conv_id AND {MEMBER}))
+    )"""
+
+
+READABLE = _readable("$2")
+
+PASSED_ON = "(m.type = 'task.request' OR m.relay_of IS NOT NULL)"
+"""What costs a hop; notes, replies and the record's own messages do not."""
 
 BY_ID = f"""
-    SELECT {MESSAGE}, m.conv_id, m.sender_id, {UNEXPIRED} AS unexpired
+    SELECT {MESSAGE}, m.conv_id, m.sender_id, {UNEXPIRED} AS unexpired, {PASSED_ON} AS passed_on
       FROM conv_messages m {FROM_MESSAGE}
       JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
      WHERE m.realm_id = $1 AND m.id = $3 AND {READABLE}
 """
 
-NEWEST_OF_THREAD = f"""
-    SELECT {MESSAGE}
-      FROM conv_messages m {FROM_MESSAGE}
+# Where nothing was passed on yet, the others count; never the record's own, which have no sender.
+FEWEST_HOPS = f"""
+    SELECT m.thread_id, m.hop_limit, s.handle AS sender
+      FROM conv_messages m
+      JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
+      JOIN agents s ON s.realm_id = m.realm_id AND s.agent_id = m.sender_id
       JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
      WHERE m.realm_id = $1 AND m.thread_id = $3 AND {READABLE}
-     ORDER BY m.id DESC LIMIT 1
+     ORDER BY {PASSED_ON} DESC, m.hop_limit, m.id LIMIT 1
 """
 
-ORIGIN_OF_THREAD = """
-    SELECT s.handle FROM conv_messages m
+# Back along what was passed on: a reader, who passed something on to them, who to those. A thread_id that
+# somebody merely named leads to nobody.
+ORIGIN_OF_THREAD = f"""
+    WITH RECURSIVE reader (agent_id) AS (
+        SELECT $2::bigint
+         UNION
+        SELECT m.sender_id
+          FROM reader
+          JOIN agents r ON r.realm_id = $1 AND r.agent_id = reader.agent_id
+          JOIN conv_messages m ON m.realm_id = $1 AND m.thread_id = $3 AND {PASSED_ON}
+          JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
+         WHERE {_readable("r.agent_id")}
+    )
+    SELECT s.handle
+      FROM reader
+      JOIN agents r ON r.realm_id = $1 AND r.agent_id = reader.agent_id
+      JOIN conv_messages m ON m.realm_id = $1 AND m.thread_id = $3
+      JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
       JOIN agents s ON s.realm_id = m.realm_id AND s.agent_id = m.sender_id
-     WHERE m.realm_id = $1 AND m.thread_id = $2
+     WHERE {_readable("r.agent_id")}
      ORDER BY m.id LIMIT 1
 """
 
@@ -228,15 +258,14 @@ async def history(
     return await db.fetch(statement, realm_id, conv_id, before, after, thread_id, limit)
 
 
-async def newest_of_thread(db: Door, *, realm_id: int, agent_id: int, thread_id: str) -> Any:
-    """The thread's newest message that the agent may read; or None."""
-    rows = await db.fetch(NEWEST_OF_THREAD, realm_id, agent_id, thread_id)
-    return rows[0] if rows else None
+async def fewest_hops(db: Door, *, realm_id: int, agent_id: int, thread_id: str) -> list[Any]:
+    """What has the fewest hops of what the agent may read of the thread: (thread_id, hop_limit, sender)."""
+    return await db.fetch(FEWEST_HOPS, realm_id, agent_id, thread_id)
 
 
-async def origin_of_thread(db: Door, *, realm_id: int, thread_id: str | None) -> str | None:
-    """The handle of whoever said the thread's first message."""
-    rows = await db.fetch(ORIGIN_OF_THREAD, realm_id, thread_id)
+async def origin_of_thread(db: Door, *, realm_id: int, agent_id: int, thread_id: str | None) -> str | None:
+    """The handle of whoever said the first message of the thread that reached the agent; or None."""
+    rows = await db.fetch(ORIGIN_OF_THREAD, realm_id, agent_id, thread_id)
     return rows[0]["handle"] if rows else None
 
 

@@ -91,6 +91,99 @@ async def test_a_request_into_an_existing_thread_loses_a_hop(pair: tuple[Party, 
     assert third.code == "hop_limit_reached"
 
 
+async def test_only_what_is_passed_on_counts_a_threads_hops(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    root = await said(speaker, "api", "do", type="task.request", thread_id="t", hop_limit=1)
+    elsewhere = await said(speaker, "api", "another matter")
+    request = {"body": "do", "type": "task.request", "thread_id": "t"}
+    assert [(await say(speaker, **request)).code for _ in range(3)] == ["hop_limit_reached"] * 3
+    note = await said(reader, "api", "a note", thread_id="t")
+    await said(reader, "api", "done", type="task.result", in_reply_to=root)
+    told = (await speaker.get("/v1/messages?limit=100")).body["messages"]
+    [report, *_] = [message["id"] for message in told if message["sender"] == "system"]
+    again: list[tuple[Party, dict[str, int]]] = [
+        (speaker, {}),
+        (reader, {}),
+        (reader, {"in_reply_to": note}),
+        (reader, {"in_reply_to": elsewhere}),
+        (reader, {"relay_of": note}),
+        (speaker, {"relay_of": report}),
+    ]
+    for party, more in again:
+        assert (await say(party, **request, **more)).code == "hop_limit_reached", more
+
+
+async def test_what_goes_on_from_the_same_message_has_the_same_hops(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    root = await said(speaker, "api", "do", type="task.request", thread_id="t")
+    await said(speaker, "api", "a note", thread_id="notes")
+    every: list[dict[str, Any]] = [
+        *({"relay_of": root} for _ in range(6)),
+        *({"in_reply_to": root, "type": "task.request"} for _ in range(6)),
+        {"thread_id": "notes", "type": "task.request"},
+    ]
+    replies = [await say(reader, body="go on", **more) for more in every]
+    assert [reply.body["message"]["hop_limit"] for reply in replies] == [4] * 13
+
+
+async def test_whoever_began_a_thread_is_told_by_those_who_cannot_read_that(record: Running) -> None:
+    first, second, third, last = [
+        await record.session(await record.box(name)) for name in ("work3", "devmac", "zoo", "barn")
+    ]
+    request = {"body": "do", "type": "task.request", "thread_id": "t"}
+    for by, to, hops in ((first, second, 2), (second, third, 5)):
+        sent = await by.post("/v1/messages", {**request, "to": to.agent, "hop_limit": hops})
+        assert sent.status == 201
+    reply = await third.post("/v1/messages", {**request, "to": last.agent})
+    assert (reply.code, reply.body["origin"]) == ("hop_limit_reached", first.agent)
+
+
+async def test_a_relay_names_no_other_thread(pair: tuple[Party, Party]) -> None:
+    speaker, reader = pair
+    asked = await said(speaker, "api", "do", type="task.request", thread_id="t")
+    reply = await say(reader, body="on", relay_of=asked, thread_id="other")
+    assert (reply.status, reply.body["field"]) == (422, "thread_id")
+    assert (await say(reader, body="on", relay_of=asked, thread_id="t")).status == 201
+
+
+async def test_a_thread_of_others_is_like_one_that_is_new(record: Running, pair: tuple[Party, Party]) -> None:
+    owner, _ = pair
+    await said(owner, "api", "ours", thread_id="private")
+    await said(owner, "api", "ours", type="task.request", thread_id="private", hop_limit=1)
+    probing, friend = [await record.session(await record.box(name)) for name in ("zoo", "barn")]
+    seeds = []
+    for _ in range(2):
+        seed = await probing.post(
+            "/v1/messages", {"to": friend.agent, "body": "x", "type": "task.request", "hop_limit": 1}
+        )
+        seeds.append(seed.body["message"]["id"])
+
+    async def probed(thread: str, seed: int) -> list[Any]:
+        request = {"type": "task.request", "hop_limit": 2}
+        answers = []
+        for by, to, more in (
+            (probing, friend, {"relay_of": seed}),
+            (probing, friend, {"relay_of": seed, "type": "task.request"}),
+            (probing, friend, {"in_reply_to": seed, "type": "task.request"}),
+            (probing, friend, {"in_reply_to": seed}),
+            (probing, friend, request),
+            (friend, probing, request),
+            (probing, friend, request),
+            (friend, probing, request),
+        ):
+            reply = await by.post("/v1/messages", {"body": "x", "to": to.agent, "thread_id": thread, **more})
+            body = reply.body.get("message", reply.body)
+            answers.append((reply.status, *(body.get(key) for key in ("code", "hop_limit", "origin"))))
+        return answers
+
+    first, second = await probed("private", seeds[0]), await probed("unheard-of", seeds[1])
+    assert first == second
+    assert {answer[0] for answer in first} == {201, 422}
+    view = (await owner.get("/v1/threads/private")).body["messages"]
+    assert [message["body"] for message in view] == ["ours", "ours"]
+    assert (await owner.get("/v1/messages")).body["messages"] == []
+
+
 async def test_a_reply_to_what_expired_is_late(pair: tuple[Party, Party]) -> None:
     speaker, reader = pair
     message_id = await said(speaker, "api", "quick", ttl_seconds=0.05)

@@ -41,19 +41,22 @@ _LABEL_TOO = """(
                    AND o.label = r.label AND o.agent_id <> r.agent_id)
 )"""
 
-# Of a room, what was said since its member came or was unread then: also what it skipped without reading it.
-_BEHIND = """
-    JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
-    JOIN conversations v ON v.realm_id = c.realm_id AND v.conv_id = c.conv_id
-    JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id
-                        AND m.id > least(c.last_read_id, c.replay_until_id)
-"""
 
+def _behind(cursor: str) -> str:
+    return f"""
+        JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
+        JOIN conversations v ON v.realm_id = c.realm_id AND v.conv_id = c.conv_id
+        JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id AND m.id > {cursor}
+    """
+
+
+# What was said since they came or was unread then: also what they skipped without reading it.
 # A label goes with its box: no other one's sessions ever answer to it.
 RETIRED = f"""
     SELECT m.realm_id, m.id, 'retired' AS reason
       FROM agents r
-      LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id {_BEHIND}
+      LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id
+           {_behind("least(c.last_read_id, c.replay_until_id)")}
      WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND r.retired_at <= :now
        AND (NOT v.hidden OR v.name IN ('@' || r.addresses[1], '@' || r.label))
        AND ((m.selector = r.addresses[1] AND NOT {_LABEL_TOO})
@@ -70,15 +73,20 @@ _AWAITED = f"""
                AND c.last_read_id < m.id AND {WAITS})
 """
 
-# When no briefing reaches back any more to what somebody had not read who has gone since.
+# When no briefing reaches back any more to what somebody had not read who has gone since. Step by step: who
+# else might read it is dear to know, and seldom asked.
 ABANDONED = f"""
-    SELECT m.realm_id, m.id, 'retired' AS reason
-      FROM agents r {_BEHIND}
-     WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} - CAST(:briefed AS interval)
-       AND r.retired_at <= CAST(:now AS timestamptz) - CAST(:briefed AS interval)
-       AND v.hidden AND m.created_at <= r.retired_at AND m.expires_at IS NULL AND {HEARS} AND {ADDRESSED}
-       AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN} AND NOT {_AWAITED}
-     LIMIT :most
+    WITH unread AS MATERIALIZED (
+        SELECT DISTINCT m.realm_id, m.id
+          FROM agents r {_behind("c.last_read_id")}
+         WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} - CAST(:briefed AS interval)
+           AND r.retired_at <= CAST(:now AS timestamptz) - CAST(:briefed AS interval)
+           AND v.hidden AND m.created_at <= r.retired_at AND m.expires_at IS NULL
+           AND m.sender_kind <> 'system' AND {HEARS} AND {ADDRESSED}
+    ), untaken AS MATERIALIZED (
+        SELECT m.* FROM unread JOIN conv_messages m USING (realm_id, id) WHERE NOT {REPORTED} AND NOT {TAKEN}
+    )
+    SELECT m.realm_id, m.id, 'retired' AS reason FROM untaken m WHERE NOT {_AWAITED} LIMIT :most
 """
 
 # The sender, or where the sender is gone every person of the realm.

@@ -173,6 +173,12 @@ def _messages(
         relations=Relations(db, Schemas()),
         system=system,
         rate=Rate("say", what="messages", per_second=settings.say_per_second, burst=settings.say_burst),
+        urgent_rate=Rate(
+            "urgent",
+            what="urgent messages",
+            per_second=settings.urgent_per_second,
+            burst=settings.urgent_burst,
+        ),
         body_max_bytes=settings.body_max_bytes,
         payload_max_bytes=settings.payload_max_bytes,
         stale_seconds=settings.presence_stale_seconds,

@@ -13,7 +13,7 @@ from api.errors import RecordDown
 from api.services.retention import Pruned, Retention
 from readyroom.entrance import enter
 from readyroom.screen import Screen
-from readyroom.service import database_url, fail, service_settings
+from readyroom.service import fail, nearby_database_url, service_settings
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -34,11 +34,12 @@ def prune(
 ) -> None:
     """Delete messages that are older than they are to be kept. Safe beside a record that runs.
 
-    Over the database that READYROOM_DATABASE_URL names. READYROOM_KEEP_DAYS, or a realm's own keep_days, says
-    how long messages are kept; where neither does, they are kept for ever.
+    Over the database that READYROOM_DATABASE_URL names, or that of the `readyroom up` which runs here.
+    READYROOM_KEEP_DAYS, or a realm's own keep_days, says how long messages are kept; where neither does, they
+    are kept for ever.
     """
     settings = service_settings()
-    dsn = database_url(settings)
+    dsn = nearby_database_url(settings)
     try:
         done = asyncio.run(_pruned(dsn, settings.keep_days, realm, keep_days))
     except RecordDown:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
+import json
 import logging
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from pydantic import ValidationError
 from api import logs
 from api.settings import Settings
 from deploy.logfile import open_log
+from notifier.settings import Settings as Workstation
 from notifier.settings import in_words
 from readyroom.screen import inert
 
@@ -39,6 +42,15 @@ def database_url(settings: Settings) -> str:
         fail(f"READYROOM_DATABASE_URL_FILE: {file} cannot be read ({in_words(error)}). Name another.")
     except ValueError as error:
         fail(f"{error}. Name a PostgreSQL database, or use `readyroom up`, which brings its own.")
+
+
+def nearby_database_url(settings: Settings) -> str:
+    """The database that is named, or else that of the `readyroom up` which runs on this machine."""
+    if settings.database_url is None and settings.database_url_file is None:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            up = json.loads((Workstation.load().up_dir / "up.json").read_text(encoding="utf-8"))
+            return str(up["database_url"])
+    return database_url(settings)
 
 
 def fail(text: str, *, status: int = 1) -> NoReturn:

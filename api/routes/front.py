@@ -16,6 +16,17 @@ ADMISSIONS = "/v1/nerve/admissions"
 """What a nerve calls that stands apart from the record."""
 
 
+def refuse_announced(scope: Scope, max_bytes: int) -> None:
+    """Refuse a body that is said to be too large before any of it comes.
+
+    Raises:
+        TooLarge
+    """
+    announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    if announced.isdigit() and int(announced) > max_bytes:
+        raise TooLarge(max_bytes)
+
+
 class Front:
     """An ASGI layer: nothing under /v1 is read, and no route is told from another, before the token is known.
 
@@ -72,9 +83,7 @@ class Front:
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """Read at most what a body may have, whether or not its length was announced."""
-        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if announced.isdigit() and int(announced) > self._max_bytes:
-            raise TooLarge(self._max_bytes)
+        refuse_announced(scope, self._max_bytes)
         size = 0
 
         async def receiving() -> Message:

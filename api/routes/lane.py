@@ -26,6 +26,7 @@ from api.errors import BadField, BadRequest, BadToken, TooLarge
 from api.models import Caller
 from api.problems import answer_problem
 from api.routes.document import references
+from api.routes.front import refuse_announced
 from api.routes.wire import idempotency_key
 from api.services import fields
 from api.services.drafts import Said, SayIn, SendIn, exact_number
@@ -176,6 +177,7 @@ class Lane:
             return None
         if operation.method == "GET":
             return _query(operation.body, scope["query_string"])
+        refuse_announced(scope, self._max_bytes)
         raw = await self._read(receive)
         try:
             return self._decoders[operation].decode(raw or b"{}")

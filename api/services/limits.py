@@ -54,8 +54,8 @@ class Rate:
             wait = (1 - tokens) / self._per_second
             raise RateLimited(
                 f"At most {self._per_second:g} {self._what} a second, {self._burst} in a burst. "
-                f"Wait {wait:.1f} s and send it again.",
-                retry_after=max(1, math.ceil(wait)),
+                f"Wait {(seconds := max(1, math.ceil(wait)))} s and send it again.",
+                retry_after=seconds,
                 limit=self._name,
                 quota=self._burst,
                 window_seconds=max(1, math.ceil(self._burst / self._per_second)),

@@ -85,6 +85,7 @@ class Messages:
         relations: Relations,
         system: SystemVoice,
         rate: Rate,
+        urgent_rate: Rate,
         body_max_bytes: int,
         payload_max_bytes: int,
         stale_seconds: int,
@@ -97,6 +98,7 @@ class Messages:
         self._relations = relations
         self._system = system
         self._rate = rate
+        self._urgent_rate = urgent_rate
         self._body_max_bytes = body_max_bytes
         self._payload_max_bytes = payload_max_bytes
         self._stale_seconds = stale_seconds
@@ -264,6 +266,8 @@ class Messages:
     async def _say(self, caller: Caller, new: SayIn, *, conv_id: int, room: str, in_room: bool) -> Said:
         payload = self._check(new)
         self._rate.spend(caller.agent_id)
+        if new.urgent:
+            self._urgent_rate.spend(caller.agent_id)
         if new.seen is None:
             return await self._store(caller, new, payload, conv_id=conv_id, room=room, in_room=in_room)
         await self._reading.know(caller, new.seen)

@@ -235,6 +235,15 @@ def test_the_files_are_private_and_no_secret_is_shown(running: Up) -> None:
     assert not [text for text in everything for token in tokens if token in text]
 
 
+def test_pruning_finds_the_database_that_runs_here(running: Up) -> None:
+    environment = {**clean_environment(running.folder.parent), "READYROOM_DATA_DIR": str(running.folder)}
+    done = subprocess.run(
+        [*READYROOM, "prune", "--keep-days", "30", "--json"], env=environment, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert [realm["realm"] for realm in json.loads(done.stdout)["realms"]] == ["main"]
+
+
 def command_and_environment(process: psutil.Process) -> str:
     try:
         return " ".join([*process.cmdline(), *process.environ().values()])

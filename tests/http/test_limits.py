@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -30,6 +30,8 @@ async def narrow(database_url: str, tmp_path: Path) -> AsyncIterator[Running]:
         tmp_path,
         say_per_second=2,
         say_burst=4,
+        urgent_per_second=0.5,
+        urgent_burst=2,
         box_per_second=0.5,
         box_burst=30,
         rooms_per_realm=2,
@@ -61,6 +63,38 @@ async def test_a_refusal_tells_the_limit_and_when_to_come_again(narrow: Running)
     assert refused.headers["ratelimit-policy"] == '"say";q=4;w=2'
     assert (refused.body["limit"], refused.body["quota"], refused.body["retry_after"]) == ("say", 4, 1)
     assert refused.headers["x-tyode-agent"] == session.agent
+
+
+async def test_what_is_urgent_is_rarer_than_the_rest(narrow: Running) -> None:
+    session = await narrow.session(await narrow.box("work3"))
+    await session.post("/v1/rooms", {"name": "api"})
+    for _ in range(2):
+        said = await session.post("/v1/rooms/api/messages", {"body": "fire", "urgent": True})
+        assert said.status == 201
+    refused = await session.post("/v1/rooms/api/messages", {"body": "fire", "urgent": True})
+    assert (refused.code, refused.body["limit"]) == ("rate_limited", "urgent")
+    assert f"Wait {refused.headers['retry-after']} s" in refused.body["detail"]
+    assert (await session.post("/v1/rooms/api/messages", {"body": "smoke"})).status == 201
+
+
+@pytest.mark.parametrize("path", ["/v1/poll", "/v1/checkin", "/v1/rooms/api/messages"])
+async def test_a_body_that_is_said_to_be_too_large_is_refused_before_it_comes(
+    path: str, narrow: Running
+) -> None:
+    box = await narrow.box("work3")
+    url = urlsplit(narrow.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    head = (
+        f"POST {path} HTTP/1.1",
+        "Host: x",
+        f"Authorization: Bearer {box.token}",
+        "Content-Length: 99999999999",
+    )
+    writer.write("\r\n".join((*head, "", "")).encode())
+    async with asyncio.timeout(20):
+        assert b" 413 " in await reader.readline()
+    writer.close()
+    await writer.wait_closed()
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,7 @@ def _webhooks(settings: Settings, db: Database, *, system: SystemVoice, metrics:
 
 def _embedded(who: Identity, admissions: Admissions, queues: NerveQueues) -> EmbeddedBroker:
     broker = EmbeddedBroker(door=admissions, store=queues)
+    queues.on_revived(broker.wake)
 
     def is_over(link: Admission, gone: Gone) -> bool:
         holder = link.name if link.kind == "holder" else ""

@@ -42,6 +42,7 @@ log = structlog.get_logger()
 
 ADMISSION_SECONDS = 5
 STORE_SECONDS = 5
+BEAT_SECONDS = 1
 AT_ONCE = 50
 """Deliveries without a pause; about two milliseconds."""
 
@@ -109,6 +110,11 @@ class EmbeddedBroker:
         """Call back with each nudge that a record produced over a connection, once it is delivered here."""
         self._on_produced = callback
 
+    def wake(self, queue: int) -> None:
+        """Something was put into a queue by another way than a frame."""
+        if self._pumps is not None:
+            self._pumps.wake((queue,))
+
     def remind(self) -> None:
         """Nudge everybody who listens here once, for nudges may have been lost."""
         names: dict[str, set[str]] = {}
@@ -137,7 +143,9 @@ class EmbeddedBroker:
         if self._running:
             return
         self._running = True
-        self._loops = [asyncio.create_task(loop()) for loop in (self._carry, self._sweep, self._recheck)]
+        self._loops = [
+            asyncio.create_task(loop()) for loop in (self._carry, self._beat, self._sweep, self._recheck)
+        ]
 
     async def close(self) -> None:
         """Hang up on everybody and stop."""
@@ -165,6 +173,11 @@ class EmbeddedBroker:
                 emits = self._protocol.nudge(parcel.nudge, realm=parcel.realm, names=parcel.names)
                 await self._kept(self._perform(emits))
             await asyncio.sleep(self._tick)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            self._sockets.ask_on()
 
     async def _sweep(self) -> None:
         while True:

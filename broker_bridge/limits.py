@@ -18,6 +18,8 @@ class Limits:
         logins: failed logins.
         per_second: frames a second, on average.
         burst: frames at once.
+        produced_per_second: messages a second that one box, person or nerve token produces, over all links.
+        produced_burst: messages at once.
         flood: frames dropped for going over the rate, in all.
         outgoing: packets that wait for a slow reader.
         outgoing_size: characters that wait for one.
@@ -38,6 +40,8 @@ class Limits:
     logins: int = 8
     per_second: float = 50
     burst: int = 200
+    produced_per_second: float = 200
+    produced_burst: int = 1000
     flood: int = 2000
     outgoing: int = 2000
     outgoing_size: int = 64 * 1024 * 1024
@@ -65,9 +69,10 @@ class Bucket:
         self._left, self._seen = float(burst), now
 
     def take(self, now: float) -> bool:
-        """Take one; False when none is left at `now` (seconds, never going back)."""
-        self._left = min(self._burst, self._left + (now - self._seen) * self._per_second)
-        self._seen = now
+        """Take one; False when none is left at `now` (seconds; time does not go back for an earlier one)."""
+        passed = max(0.0, now - self._seen)
+        self._left = min(self._burst, self._left + passed * self._per_second)
+        self._seen += passed
         if self._left < 1:
             return False
         self._left -= 1

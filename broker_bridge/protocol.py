@@ -31,7 +31,7 @@ from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
 from broker_bridge.publishing import is_record, nudge_deliveries
 from broker_bridge.queues import Kept
-from broker_bridge.refusals import REFUSED, auth_fail, error
+from broker_bridge.refusals import REFUSED, auth_fail, error, rate_limited
 from broker_bridge.registry import Registry
 
 SERVER = "readyroom"
@@ -173,10 +173,7 @@ class Protocol:
 
     def _limited(self, connection: Connection, now: float) -> Iterator[Action]:
         connection.dropped += 1
-        if now - connection.told_limited_at >= 1:
-            connection.told_limited_at = now
-            told = {"code": 429, "reason": "messages_per_second", "retry_after": 1}
-            yield Emit(connection.id, "RATE_LIMITED", told)
+        yield from rate_limited(connection, now)
         if connection.dropped > self._limits.flood:
             yield HangUp(connection.id)
 

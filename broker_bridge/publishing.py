@@ -11,7 +11,7 @@ from broker_bridge.durable import NOT_OFFERED
 from broker_bridge.nerve import ANY_REALM, Admission
 from broker_bridge.nudge import EVENT, PRODUCER, Nudge
 from broker_bridge.outbox import Parcel
-from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous
+from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous, rate_limited
 from broker_bridge.registry import Registry
 from broker_bridge.said import Said
 from broker_bridge.subscriptions import fold, like_the_records, reserved
@@ -35,6 +35,10 @@ def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterat
 
 def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
     """Deliver to the subscribers of the pair, or broadcast; what reads like a nudge, only from the record."""
+    assert connection.admission is not None
+    if not is_record(connection.admission) and not registry.may_produce(connection.admission, now=frame.at):
+        yield from rate_limited(connection, frame.at)
+        return
     body = frames.body(frame.payload) or {}
     event = frames.text(body.get("event"), limit=registry.limits.text)
     name = frames.text(body.get("from", "ANONYMOUS"), limit=registry.limits.text)

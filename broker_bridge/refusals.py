@@ -31,6 +31,14 @@ def no_anonymous(connection: Connection, kind: str) -> Iterator[Action]:
     yield HangUp(connection.id)
 
 
+def rate_limited(connection: Connection, now: float) -> Iterator[Action]:
+    """A frame is dropped for going over a rate; told once a second."""
+    if now - connection.told_limited_at >= 1:
+        connection.told_limited_at = now
+        told = {"code": 429, "reason": "messages_per_second", "retry_after": 1}
+        yield Emit(connection.id, "RATE_LIMITED", told)
+
+
 def is_anonymous(name: str) -> bool:
     """Whether it is one of the names that stock clients use when they have none."""
     return name == "ANONYMOUS" or name.startswith("ANONYMOUS-")

@@ -7,9 +7,9 @@ from collections.abc import Collection
 from broker_bridge.chunks import Budget, Transfers
 from broker_bridge.connection import Connection
 from broker_bridge.limits import Bucket, Limits
-from broker_bridge.nerve import Admission
+from broker_bridge.nerve import Admission, Kind
 
-GROUPS = 10_000
+GROUPS = PRODUCERS = 10_000
 
 
 class Registry:
@@ -25,6 +25,7 @@ class Registry:
         self._realms: dict[str, dict[str, Connection]] = {}
         self._consumers: dict[tuple[str, str, str, str], Connection] = {}
         self._budget = Budget(limits.assembling)
+        self._buckets: dict[tuple[str, Kind, str], Bucket] = {}
         self._turns: dict[tuple[str | None, str], int] = {}
 
     def open(self, id: str, *, now: float) -> None:
@@ -84,6 +85,19 @@ class Registry:
         if len(self._turns) > GROUPS:
             del self._turns[next(iter(self._turns))]
         return count
+
+    def may_produce(self, admission: Admission, *, now: float) -> bool:
+        """Count a message of an owner, over whichever link; False when there were too many.
+
+        Of very many owners, those who produced nothing for longest begin anew.
+        """
+        bucket = self._buckets.pop(admission.owner, None) or Bucket(
+            per_second=self.limits.produced_per_second, burst=self.limits.produced_burst, now=now
+        )
+        self._buckets[admission.owner] = bucket
+        if len(self._buckets) > PRODUCERS:
+            del self._buckets[next(iter(self._buckets))]
+        return bucket.take(now)
 
     def producer_is_anothers(self, admission: Admission, folded: str) -> bool:
         """Whether somebody else of the realm holds this producer's name now."""

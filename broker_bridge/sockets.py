@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from typing import Any
 
@@ -27,13 +28,40 @@ PING_SECONDS, PONG_SECONDS = 3, 6
 
 
 class Engine(engineio.AsyncServer):  # type: ignore[misc]
-    """Hangs up on a client whose request made no sense without waiting until it has fetched the rest."""
+    """Hangs up without waiting until the client has fetched the rest, and on nobody whom we keep waiting."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._at_work: set[str] = set()
 
     async def disconnect(self, sid: str) -> None:
         """Close one connection; an unknown one is fine."""
         link = self.sockets.pop(sid, None)
         if link is not None:
             await link.close(wait=False, reason=self.reason.SERVER_DISCONNECT)
+
+    async def _trigger_event(self, event: str, *args: Any, **options: Any) -> Any:
+        if event != "message":
+            return await super()._trigger_event(event, *args, **options)
+        id = args[0]
+        self._at_work.add(id)
+        self._ask_on(id)
+        try:
+            return await super()._trigger_event(event, *args, **options)
+        finally:
+            self._at_work.discard(id)
+
+    def ask_on(self) -> None:
+        """Go on with the heartbeats of clients whose frames take long; call it about once a second."""
+        for id in self._at_work:
+            self._ask_on(id)
+
+    def _ask_on(self, id: str) -> None:
+        """A frame was heard, which is as good as an answer; the answer itself waits behind frames."""
+        link, now = self.sockets.get(id), time.time()
+        if link is not None and link.last_ping and now - link.last_ping >= self.ping_interval:
+            link.last_ping = now
+            link.queue.put_nowait(engineio.packet.Packet(engineio.packet.PING))
 
 
 class Server(socketio.AsyncServer):  # type: ignore[misc]
@@ -98,6 +126,10 @@ class Sockets:
             return False
         waiting = sum(len(packet.data or "") for packet in link.queue._queue if packet is not None)
         return waiting > self._limits.outgoing_size
+
+    def ask_on(self) -> None:
+        """See `Engine.ask_on`."""
+        self.server.eio.ask_on()
 
     async def part(self, id: str) -> None:
         """Close a connection after what was sent to it."""

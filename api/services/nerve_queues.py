@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Collection, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from api.db import Database, Refused
 from api.errors import NoSuchThing, RecordDown
 from api.models import DeadLetter
+from api.services import names
 from api.services.fields import NAME
 from api.store import audit
 from api.store import nerve_queues as store
@@ -21,8 +24,39 @@ from broker_bridge.subscriptions import Subscription
 SWEEP_SECONDS = 60.0
 REMEMBERED_SECONDS = 300.0
 """How long a subscription that is not durable is remembered, for messages whose producer insists."""
+ROOM_SECONDS = 5.0
+"""How long it is known what room a queue has: counting costs as much as what waits in it."""
 DEAD_LETTERS = 1000
 """Of a realm; the newest are kept."""
+
+
+@dataclass(slots=True)
+class _Room:
+    """What room a queue had when it was counted, less what was put into it from here since."""
+
+    messages: int
+    size: int
+    until: float
+
+    @classmethod
+    def beside(cls, messages: int, size: int, *, now: float) -> _Room:
+        return cls(queues.QUEUED - messages, queues.QUEUED_SIZE - size, now + ROOM_SECONDS)
+
+    def take(self, size: int) -> bool:
+        """Take room for one message; False when there is none."""
+        if self.messages < 1 or self.size < size:
+            return False
+        self.messages -= 1
+        self.size -= size
+        return True
+
+
+@dataclass(slots=True)
+class _Lookup:
+    """Pairs whose queues are asked for by one statement, and what it says of each."""
+
+    pairs: dict[tuple[str, str, str], list[Any]] = field(default_factory=dict)
+    done: bool = False
 
 
 class NerveQueues:
@@ -30,6 +64,14 @@ class NerveQueues:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._lookup = _Lookup()
+        self._looking, self._counting = asyncio.Lock(), asyncio.Lock()
+        self._rooms: dict[int, _Room] = {}
+        self._on_revived: Callable[[int], None] = lambda _: None
+
+    def on_revived(self, callback: Callable[[int], None]) -> None:
+        """Call back with the queue that a dead letter was put back into."""
+        self._on_revived = callback
 
     async def open(self, queue: Queue, *, connection: str) -> int | None:
         """See `Store.open`."""
@@ -60,19 +102,46 @@ class NerveQueues:
             await store.forget(self._db, realm, queue)
 
     async def matching(self, realm: str, *, producer: str, event: str) -> Sequence[tuple[int, Queue]]:
-        """See `Store.matching`."""
-        async with _asked():
-            rows = await store.matching(self._db, realm, producer=_plain(producer), event=_plain(event))
-        return [(row["queue_id"], _queue(realm, row)) for row in rows]
+        """See `Store.matching`. What is asked while a statement is under way goes into the next, together.
+
+        No answer is older than its question, so that no queue is missed that another replica has opened.
+        """
+        lookup, pair = self._lookup, (realm, _plain(producer), _plain(event))
+        lookup.pairs.setdefault(pair, [])
+        async with self._looking, _asked():
+            if lookup is self._lookup:
+                self._lookup = _Lookup()
+                await self._look_up(lookup)
+        if not lookup.done:
+            raise Unkept
+        return [(row["queue_id"], _queue(realm, row)) for row in lookup.pairs[pair]]
+
+    async def _look_up(self, lookup: _Lookup) -> None:
+        pairs = list(lookup.pairs)
+        for row in await store.matching(self._db, pairs):
+            lookup.pairs[pairs[row["number"] - 1]].append(row)
+        lookup.done = True
 
     async def keep(
         self, realm: str, wanted: Collection[int], envelope: dict[str, Any], *, seconds: float
     ) -> Collection[int]:
         """See `Store.keep`."""
-        limits = {"most": queues.QUEUED, "most_size": queues.QUEUED_SIZE}
+        text = json.dumps(envelope)
         async with _asked():
-            full = await store.keep(self._db, realm, wanted, json.dumps(envelope), seconds=seconds, **limits)
-        return set(wanted) - set(full)
+            await self._count(realm, wanted)
+            roomy = {queue for queue in wanted if self._rooms[queue].take(len(text))}
+            if roomy:
+                await store.keep(self._db, realm, roomy, text, seconds=seconds)
+        return roomy
+
+    async def _count(self, realm: str, wanted: Collection[int]) -> None:
+        """Find out what room queues have, where that is not known."""
+        async with self._counting:
+            now = time.monotonic()
+            unknown = [id for id in wanted if id not in self._rooms or self._rooms[id].until <= now]
+            if unknown:
+                waiting = await store.waiting(self._db, realm, unknown)
+                self._rooms |= {id: _Room.beside(*waiting.get(id, (0, 0)), now=now) for id in unknown}
 
     async def take(self, realm: str, queue: int, *, connection: str) -> Batch:
         """See `Store.take`."""
@@ -123,13 +192,17 @@ class NerveQueues:
             Refused: another replica was at it.
         """
         longest = queues.LONGEST_SECONDS
+        self._rooms.clear()
         await store.sweep(self._db, durable=longest, other=REMEMBERED_SECONDS, dead=DEAD_LETTERS)
 
     async def dead_letters(self, *, realm: str, before: int, limit: int) -> list[DeadLetter]:
-        """What was not acknowledged in a realm, newest first: whose it was, never what it said."""
-        if not NAME.fullmatch(realm):
-            raise NoSuchThing(f"There is no realm {realm}.", realm=realm)
+        """What was not acknowledged in a realm, newest first: whose it was, never what it said.
+
+        Raises:
+            NoSuchThing: there is no such realm.
+        """
         async with self._db.transaction() as tx:
+            await names.realm_key(tx, realm)
             return await store.dead_letters(tx, realm=realm, before=min(before, 2**63 - 1), limit=limit)
 
     async def revive(self, *, realm: str, id: int) -> None:
@@ -138,11 +211,13 @@ class NerveQueues:
         Raises:
             NoSuchThing: there is none.
         """
+        queue: int | None = None
         async with self._db.transaction() as tx:
-            done = _possible(realm, id) and await store.revive(
-                tx, realm=realm, id=id, seconds=queues.KEPT_SECONDS
-            )
-            await _note(tx, done, "dead_letter_revived", realm, id)
+            if _possible(realm, id):
+                queue = await store.revive(tx, realm=realm, id=id, seconds=queues.KEPT_SECONDS)
+            await _note(tx, queue is not None, "dead_letter_revived", realm, id)
+        assert queue is not None
+        self._on_revived(queue)
 
     async def discard(self, *, realm: str, id: int) -> None:
         """Delete a dead letter.

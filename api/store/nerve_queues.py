@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,29 +44,31 @@ FORGET = """
 """
 
 MATCHING = """
-    SELECT q.* FROM nerve_queues q JOIN realms USING (realm_id)
-     WHERE realms.name = $1
-       AND (q.topic OR (q.producer IN ($2, 'tyo-mq-all') AND q.event IN ($3, 'tm-all')))
+    SELECT wanted.number, q.*
+      FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY wanted(realm, producer, event, number)
+      JOIN realms ON realms.name = wanted.realm
+      JOIN nerve_queues q ON q.realm_id = realms.realm_id
+       AND (q.topic OR (q.producer IN (wanted.producer, 'tyo-mq-all')
+                        AND q.event IN (wanted.event, 'tm-all')))
      ORDER BY q.queue_id
+"""
+
+WAITING = """
+    SELECT m.queue_id, count(*) AS messages, sum(m.size) AS size
+      FROM realms JOIN nerve_messages m USING (realm_id)
+     WHERE realms.name = $1 AND m.queue_id = ANY ($2) AND m.dead_at IS NULL AND m.expires_at > now()
+     GROUP BY m.queue_id
 """
 
 KEEP = """
     WITH wanted AS (
-        SELECT q.realm_id, q.queue_id, waiting.*
-          FROM nerve_queues q JOIN realms USING (realm_id)
-         CROSS JOIN LATERAL (SELECT count(*) AS messages, coalesce(sum(m.size), 0) AS size
-                               FROM nerve_messages m
-                              WHERE m.realm_id = q.realm_id AND m.queue_id = q.queue_id AND m.dead_at IS NULL
-                                AND m.expires_at > now()) waiting
+        SELECT q.realm_id, q.queue_id FROM nerve_queues q JOIN realms USING (realm_id)
          WHERE realms.name = $1 AND q.queue_id = ANY ($2)
            FOR KEY SHARE OF q
-    ), kept AS (
-        INSERT INTO nerve_messages (realm_id, queue_id, envelope, size, expires_at)
-        SELECT realm_id, queue_id, $3, $4::int, clock_timestamp() + $5::float8 * interval '1 second'
-          FROM wanted WHERE messages < $6 AND size + $4::int <= $7
-         ORDER BY queue_id
     )
-    SELECT queue_id FROM wanted WHERE NOT (messages < $6 AND size + $4::int <= $7)
+    INSERT INTO nerve_messages (realm_id, queue_id, envelope, size, expires_at)
+    SELECT realm_id, queue_id, $3, $4::int, clock_timestamp() + $5::float8 * interval '1 second'
+      FROM wanted ORDER BY queue_id
 """
 
 _UNDELIVERABLE = "q.ack_seconds IS NOT NULL AND (due.timeouts >= q.attempts OR due.attempts >= $6)"
@@ -169,6 +171,7 @@ REVIVE = """
       FROM realms
      WHERE realms.realm_id = m.realm_id AND realms.name = :realm AND m.message_id = :id
        AND m.dead_at IS NOT NULL
+    RETURNING m.queue_id
 """
 
 DISCARD = """
@@ -189,17 +192,21 @@ async def forget(db: Door, realm: str, queue: int) -> None:
     await db.fetch(FORGET, realm, queue)
 
 
-async def matching(db: Door, realm: str, *, producer: str, event: str) -> list[Any]:
-    """The queues for a pair, and all that have a pattern."""
-    return await db.fetch(MATCHING, realm, producer, event)
+async def matching(db: Door, pairs: Sequence[tuple[str, str, str]]) -> list[Any]:
+    """The queues for pairs, and all that have a pattern; `number` says for which of the pairs, from 1."""
+    realms, producers, events = zip(*pairs, strict=True)
+    return await db.fetch(MATCHING, list(realms), list(producers), list(events))
 
 
-async def keep(
-    db: Door, realm: str, queues: Collection[int], envelope: str, *, seconds: float, most: int, most_size: int
-) -> list[int]:
-    """Put a message into queues; returns those that are full."""
-    values = (realm, list(queues), envelope, len(envelope), seconds, most, most_size)
-    return [row["queue_id"] for row in await db.fetch(KEEP, *values)]
+async def waiting(db: Door, realm: str, queues: Collection[int]) -> dict[int, tuple[int, int]]:
+    """How many messages wait in queues, and how many characters; those where none does are left out."""
+    rows = await db.fetch(WAITING, realm, list(queues))
+    return {row["queue_id"]: (row["messages"], row["size"]) for row in rows}
+
+
+async def keep(db: Door, realm: str, queues: Collection[int], envelope: str, *, seconds: float) -> None:
+    """Put a message into those of the queues that are there."""
+    await db.fetch(KEEP, realm, list(queues), envelope, len(envelope), seconds)
 
 
 async def take(
@@ -239,10 +246,11 @@ async def dead_letters(
     return [DeadLetter(*row) for row in await connection.execute(sa.text(DEAD), values)]
 
 
-async def revive(connection: AsyncConnection, *, realm: str, id: int, seconds: float) -> bool:
-    """Put a dead letter back into its queue; False: there is none."""
+async def revive(connection: AsyncConnection, *, realm: str, id: int, seconds: float) -> int | None:
+    """Put a dead letter back into its queue, whose id this is; None: there is none."""
     values = {"realm": realm, "id": id, "seconds": seconds}
-    return (await connection.execute(sa.text(REVIVE), values)).rowcount > 0
+    queue: int | None = (await connection.execute(sa.text(REVIVE), values)).scalar_one_or_none()
+    return queue
 
 
 async def discard(connection: AsyncConnection, *, realm: str, id: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -729,3 +730,26 @@ def test_a_program_of_a_boxs_name_has_queues_of_its_own_and_a_stranger_none() ->
         asked = hall.core.frame(id, "SUBSCRIBE", wanted, now=hall.now, ref=id)
         opened[id] = [action.queue.holder for action in asked if isinstance(action, Open)]
     assert opened == {"box": ["devmac"], "program": ["client devmac"], "stranger": []}
+
+
+def test_the_links_of_one_holder_share_a_rate_of_what_they_produce() -> None:
+    hall = Hall(Limits(produced_per_second=1, produced_burst=3), lookup_at_once=False)
+    other = replace(CLIENT, name="other")
+    for id, admission in (("a", CLIENT), ("b", CLIENT), ("other", other), ("ear", other)):
+        admitted(hall, id, admission)
+    hall.send("ear", "SUBSCRIBE", {"event": "job", "producer": "tyo-mq-all"})
+    job = {"event": "job", "from": "build"}
+    for id in ("a", "b", "a", "b", "b"):
+        hall.send(id, "PRODUCE", job)
+    hall.send("other", "PRODUCE", {**job, "from": "else"})
+    limited = {"code": 429, "reason": "messages_per_second", "retry_after": 1}
+    assert {id: hall.events(id, "RATE_LIMITED") for id in ("a", "b", "other")} == {
+        "a": [],
+        "b": [limited],
+        "other": [],
+    }
+    assert len([event for event, _ in hall.sent["ear"] if event.startswith("CONSUME")]) == 4
+    hall.now += 1
+    hall.send("b", "PRODUCE", job)
+    assert len([event for event, _ in hall.sent["ear"] if event.startswith("CONSUME")]) == 5
+    assert hall.closed == []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker_bridge import pumps
+from broker_bridge import broker, pumps, sockets
 from broker_bridge.actions import Attach
 from broker_bridge.memory_store import MemoryStore
 from broker_bridge.nudge import Nudge
@@ -329,3 +329,21 @@ async def test_a_killed_nerve_loses_nothing_that_it_took(
         if acknowledged:
             assert attempts(it)[0] == (2 if moment in ("taken", "sent") else 1)
         await left(tool, it)
+
+
+@pytest.mark.parametrize("pauses", [[0.05] * 80, [4.0]], ids=["many frames", "one that takes long"])
+async def test_heartbeats_do_not_wait_behind_the_work_of_frames(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    class Slow(MemoryStore):
+        async def matching(self, realm: str, *, producer: str, event: str) -> Sequence[tuple[int, Queue]]:
+            await asyncio.sleep(pauses.pop())
+            return await super().matching(realm, producer=producer, event=event)
+
+    monkeypatch.setattr(sockets, "PING_SECONDS", 0.5)
+    monkeypatch.setattr(sockets, "PONG_SECONDS", 2)
+    monkeypatch.setattr(broker, "BEAT_SECONDS", 0.2)
+    async with served(store=Slow()) as (_, url), ear(url, "tok-tool") as tool:
+        await produce(tool, *range(len(pauses)))
+        assert not pauses
+        assert tool.events("RATE_LIMITED", "ERROR") == []

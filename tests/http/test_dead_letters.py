@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -11,6 +15,8 @@ import pytest
 from api.db import Database
 from api.services import nerve_queues
 from api.services.nerve_queues import NerveQueues
+from api.store import nerve_queues as store
+from broker_bridge import queues as limits
 from broker_bridge.queues import Queue, Retry
 from broker_bridge.subscriptions import Subscription
 from tests.conftest import run_sql
@@ -150,3 +156,99 @@ async def test_the_nerve_inside_the_record_keeps_and_delivers(record: Running, q
         assert (event, envelope["message"]) == ("CONSUME-build-job", SECRET["message"])
         assert (await it.client.call("ACK", {"msgId": envelope["msgId"]}, timeout=20))["ok"]
         assert (await queues.acknowledged("main", "work3", 1, connection="x"))[0] == "unknown"
+
+
+async def test_questions_that_come_together_are_one_statement_and_each_gets_its_own_answer(
+    queues: NerveQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"event{number}" for number in range(5)]
+    made = [
+        await queues.open(
+            replace(QUEUE, subscription=Subscription("build", name, "c1", False)), connection="s1"
+        )
+        for name in names
+    ]
+    statements: list[int] = []
+    matching = store.matching
+
+    async def counted(db: Any, pairs: Any) -> Any:
+        statements.append(len(pairs))
+        return await matching(db, pairs)
+
+    monkeypatch.setattr(store, "matching", counted)
+    asked = [queues.matching("main", producer="build", event=name) for name in [*names, *names, "none"]]
+    found = await asyncio.gather(*asked)
+    assert [[id for id, _ in each] for each in found] == [*([id] for id in made), *([id] for id in made), []]
+    assert sum(statements) <= 1 + 6
+    assert len(statements) <= 2
+
+
+async def test_a_question_is_not_answered_by_a_statement_that_began_before_it(
+    queues: NerveQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+    matching = store.matching
+
+    async def slow(db: Any, pairs: Any) -> Any:
+        rows = await matching(db, pairs)
+        began.set()
+        await go_on.wait()
+        return rows
+
+    monkeypatch.setattr(store, "matching", slow)
+    early = asyncio.create_task(queues.matching("main", producer="build", event="job"))
+    await began.wait()
+    queue = await queues.open(QUEUE, connection="s1")
+    late = asyncio.create_task(queues.matching("main", producer="build", event="job"))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert await early == []
+    assert [id for id, _ in await late] == [queue]
+
+
+async def test_what_waits_is_not_counted_for_each_message(
+    queues: NerveQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    waiting = store.waiting
+
+    async def counted(db: Any, realm: str, wanted: Any) -> Any:
+        counts.append(len(wanted))
+        return await waiting(db, realm, wanted)
+
+    monkeypatch.setattr(store, "waiting", counted)
+    monkeypatch.setattr(limits, "QUEUED", 3)
+    queue = await queues.open(QUEUE, connection="s1")
+    assert queue is not None
+    kept = [await queues.keep("main", [queue], SECRET, seconds=1000) for _ in range(5)]
+    assert kept == [{queue}] * 3 + [set()] * 2
+    assert counts == [1]
+    await queues.take("main", queue, connection="s1")
+    await queues.drop("main", queue, [1, 2, 3])
+    queues._rooms[queue].until = 0  # it was counted long ago
+    assert await queues.keep("main", [queue], SECRET, seconds=1000) == {queue}
+    assert counts == [1, 1]
+
+
+async def test_a_revived_letter_comes_at_once_to_who_is_connected(
+    record: Running, queues: NerveQueues, database_url: str
+) -> None:
+    box = await record.box("work3")
+    wanted = {"producer": "build", "event": "job", "durable": True, "ack": True, "retry": {"max_attempts": 1}}
+    async with ear(record.url, box.token, "w1") as it:
+        await it.subscribe("w1", **wanted)
+        await it.barrier()
+        [(queue, _)] = await queues.matching("main", producer="build", event="job")
+        await queues.keep("main", [queue], SECRET, seconds=1000)
+        await run_sql(database_url, "UPDATE nerve_messages SET dead_at = now()")
+        [letter] = (await record.operator.get(LETTERS)).body["dead_letters"]
+        began = time.monotonic()
+        assert (await record.operator.post(f"{LETTERS}/{letter['id']}/revive")).status == 204
+        await heard_in_time(lambda: it.consumed)
+        assert time.monotonic() - began < 10
+
+
+async def test_every_list_says_that_there_is_no_such_realm(record: Running) -> None:
+    for what in ("boxes", "people", "nerve-tokens", "invites", "dead-letters"):
+        answer = await record.operator.get(f"/v1/admin/{what}", query={"realm": "nope"})
+        assert (answer.status, answer.body["code"]) == (404, "not_found"), what

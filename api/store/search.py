@@ -16,7 +16,8 @@ RANKED_CHARACTERS = 1000
 """Of each candidate: taking the words of all of a large body costs a hundred times as much."""
 
 # By conv_messages_words_idx alone: with another index, or without any, the words of every body that is looked
-# at are taken anew. So nothing that another index could serve may stand here.
+# at are taken anew. So nothing that another index could serve may stand here. (OFFSET 0 below: the planner
+# cannot know how many match, and would compare all with all where it took them for few.)
 _MATCHING = """
     SELECT m.id FROM conv_messages m
      WHERE message_words(m.body, m.payload) @@ searched_words($3) AND m.realm_id + 0 = $1
@@ -31,7 +32,8 @@ _FOUND = f"""
     SELECT * FROM (
         SELECT m.id, m.size, {_RANK} AS rank
           FROM matching
-          JOIN conv_messages m ON m.realm_id = $1 AND m.id = matching.id
+          CROSS JOIN LATERAL (
+            SELECT * FROM conv_messages WHERE realm_id = $1 AND id = matching.id OFFSET 0) m
           JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
           JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
          WHERE {READABLE}
@@ -40,7 +42,7 @@ _FOUND = f"""
                 SELECT agent_id FROM agents WHERE realm_id = $1 AND handle = $5))
            AND ($6::text IS NULL OR m.type = $6)
            AND ($7::timestamptz IS NULL OR m.created_at >= $7)
-         ORDER BY m.id DESC LIMIT {CANDIDATES}
+         ORDER BY matching.id DESC LIMIT {CANDIDATES}
     ) found
      ORDER BY rank DESC, id DESC OFFSET $8 LIMIT $9::int + 1
 """

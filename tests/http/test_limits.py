@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import asyncpg
 import pytest
 
 from api.settings import Settings
@@ -372,6 +373,7 @@ async def test_no_page_is_longer_than_the_operator_allows_and_every_page_leads_o
             await record.person(f"person{number}")
             await record.operator.post("/v1/admin/realms", {"name": f"realm{number}"})
             await record.operator.post("/v1/admin/invites", {"box": f"guest{number}"})
+            await record.operator.post("/v1/admin/nerve-tokens", {"name": f"tool{number}"})
             await writer.post("/v1/rooms", {"name": f"room{number}"})
             await writer.post("/v1/webhooks", {"url": f"http://127.0.0.1:9/{number}"})
         for party in (writer, reader, await record.session(writer)):
@@ -383,12 +385,32 @@ async def test_no_page_is_longer_than_the_operator_allows_and_every_page_leads_o
             await writer.post("/v1/messages", {"body": "lost", "to": gone.agent})
         await gone.post("/v1/checkout", {})
         await until(partial(_reported, writer), "the reports")
+        await dead_letters(database_url)
         document = (await record.stranger.get("/openapi.json")).body
         for path in sorted(path for path in document["paths"] if _takes_limit(document, path)):
             seen = await _paged(_whoever(record, writer, reader, path), _url(path))
             assert len(seen) >= ROWS, path
         polled = await reader.post("/v1/poll", {"limit": 1000})
         assert (polled.body["count"], polled.body["more"]) == (ROWS - 1, True)
+
+
+async def dead_letters(database_url: str) -> None:
+    """Put some beside the nerve, which would take minutes to give a message up."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute("""
+            WITH queue AS (
+                INSERT INTO nerve_queues (realm_id, holder, consumer_id, producer, event, topic, consumer,
+                                          durable, attempts, delay_seconds, exponential)
+                SELECT realm_id, 'client tool0', 'w', 'build', 'job', false, 'w', true, 1, 1, false
+                  FROM realms WHERE name = 'main'
+                RETURNING realm_id, queue_id)
+            INSERT INTO nerve_messages (realm_id, queue_id, envelope, size, expires_at, dead_at)
+            SELECT realm_id, queue_id, '{}', 2, now() + interval '1 day', now()
+              FROM queue, generate_series(1, 3)
+        """)
+    finally:
+        await connection.close()
 
 
 async def _reported(writer: Party) -> bool:

@@ -95,7 +95,7 @@ async def test_what_ends_through_one_record_hangs_up_at_the_others_at_once(
 
 
 async def test_a_realm_whose_time_is_over_is_hung_up_on_everywhere(record: Running, second: Running) -> None:
-    await record.operator.post("/v1/admin/realms", {"name": "short", "ttl_seconds": 3})
+    await record.operator.post("/v1/admin/realms", {"name": "short", "ttl_seconds": 8})
     gone, stays = await record.box("work3", realm="short"), await record.box("work3")
     async with AsyncExitStack() as stack:
         links = [(await stack.enter_async_context(ear(each, gone)))[1] for each in (record, second)]

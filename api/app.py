@@ -231,9 +231,14 @@ def _elsewhere(settings: Settings, who: Identity, reloads: list[Callable[[], Non
 
     def renew() -> None:
         try:
-            nerve.renew(read_secret(file) if file else "")
+            token = read_secret(file) if file else ""
         except (OSError, UnicodeDecodeError) as error:
             log.error("nerve_token_unreadable", error=type(error).__name__)
+            return
+        if file and not token:
+            log.error("nerve_token_unreadable", error="Empty")
+        else:
+            nerve.renew(token)
 
     reloads.append(renew)
     who.on_gone(lambda _: nerve.look_again())

@@ -18,15 +18,30 @@ class StopAsked(BaseException):
     """Somebody wants the program to end while it starts, outside the event loop."""
 
 
+def spare_hangups() -> None:
+    """While the program starts, SIGHUP ends it only with its terminal: there is nothing to reload yet."""
+    is_over = terminal_gone()
+
+    def hung_up(number: int, frame: FrameType | None) -> None:
+        if is_over():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    if signal.SIGHUP in wanted():
+        signal.signal(signal.SIGHUP, hung_up)
+
+
 @contextlib.contextmanager
 def raising_stop() -> Iterator[None]:
     """Raise `StopAsked` in the main thread for each of the signals, so that what was begun is undone.
 
-    Afterwards they are ignored: the program is ending.
+    SIGHUP does so only when the terminal is gone. Afterwards they are ignored: the program is ending.
     """
+    is_over = terminal_gone()
 
     def ask(number: int, frame: FrameType | None) -> None:
-        raise StopAsked
+        if number != signal.SIGHUP or is_over():
+            raise StopAsked
 
     numbers = wanted()
     for number in numbers:
@@ -52,6 +67,12 @@ def has_terminal() -> bool:
     return True
 
 
+def terminal_gone() -> Callable[[], bool]:
+    """Later tells whether the terminal is gone that there is now."""
+    had_one = has_terminal()
+    return lambda: had_one and not has_terminal()
+
+
 class StopButton:
     """Waits for the first signal that ends the program; tells of each further one.
 
@@ -66,7 +87,8 @@ class StopButton:
         self._pressed = asyncio.Event()
         self._last = -math.inf
         self._again, self._reload = again, reload
-        self._ends_with_terminal = signal.SIGHUP in wanted() and has_terminal()
+        self._ends_with_terminal = signal.SIGHUP in wanted()
+        self._terminal_gone = terminal_gone()
         self._shown = [stream for stream in (1, 2) if os.isatty(stream)]
         loop = asyncio.get_running_loop()
         for number in wanted():
@@ -78,7 +100,7 @@ class StopButton:
         await self._pressed.wait()
 
     def _hung_up(self) -> None:
-        if self._ends_with_terminal and not has_terminal():
+        if self._ends_with_terminal and self._terminal_gone():
             for stream in self._shown:  # what is still to be said has nowhere to go
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             self._press()

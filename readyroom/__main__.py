@@ -10,6 +10,8 @@ from readyroom.streams import let_go_of_output, mend
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 NEVER_FAILS = "hook"
 """A failure of this command would stop an agent's work."""
+RELOADING = ("up", "serve", "broker")
+"""To these SIGHUP means: reload."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("readyroom.up", "Run everything on this machine: PostgreSQL, record, nerve, notifier."),
@@ -83,8 +85,21 @@ def run(argv: list[str]) -> int:
     if known is None:
         sys.stderr.write(f"readyroom: there is no command {argv[0]!r}. `readyroom --help` lists them.\n")
         return WRONG_USAGE
+    if argv[0] in RELOADING:
+        _spare_hangups()
     status: int = importlib.import_module(known[0]).main(argv)
     return status
+
+
+def _spare_hangups() -> None:
+    """See `deploy.signals.spare_hangups`; one that comes while even that is loaded waits."""
+    import signal
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    from deploy.signals import spare_hangups
+
+    spare_hangups()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 def version() -> str:

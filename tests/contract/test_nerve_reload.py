@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import asyncpg
+import pytest
 
 from broker_bridge.nudge import Nudge
 from tests.contract.nerves import Ear, ear, free_port, listening, until
@@ -141,7 +144,10 @@ async def test_record_and_broker_change_their_token_over_without_parting_anybody
                 assert states == [True]
 
 
-async def test_a_token_that_cannot_be_read_changes_nothing(database_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_text("\n")], ids=["gone", "empty"])
+async def test_a_token_that_cannot_be_read_changes_nothing(
+    spoil: Callable[[Path], object], database_url: str, tmp_path: Path
+) -> None:
     port, file = free_port(), tmp_path / "nerve.token"
     file.write_text("the-records-own\n")
     url = f"http://127.0.0.1:{port}"
@@ -149,9 +155,48 @@ async def test_a_token_that_cannot_be_read_changes_nothing(database_url: str, tm
     async with serving_alone(database_url, tmp_path, **shared) as (record, serving):
         with broker_alone(record.url, port, file, tmp_path / "broker.log") as carrying:
             await reached(record)
-            file.rename(tmp_path / "elsewhere")
+            spoil(file)
             for process, log in ((carrying, "broker.log"), (serving, "serve.log")):
                 process.send_signal(signal.SIGHUP)
                 await until(lambda log=log: "nerve_token_unreadable" in events(tmp_path / log))  # type: ignore[misc]
             assert (await record.stranger.get("/readyz")).body["parts"]["nerve"] == "ok"
             assert "nerve_link_lost" not in events(tmp_path / "serve.log")[-3:]
+
+
+STARTING = """
+import signal, sys
+import readyroom.__main__ as entrance
+
+def load(name):
+    signal.raise_signal(signal.SIGHUP)
+    print(sorted(sys.modules.keys() & {"typer", "uvloop"}))
+    sys.exit(0)
+
+entrance.importlib.import_module = load
+entrance.run([sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("command", ["up", "serve", "broker"])
+def test_a_reload_before_the_program_is_loaded_does_not_end_it(command: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", STARTING, command], capture_output=True, timeout=60)
+    assert (ran.returncode, ran.stdout) == (0, b"[]\n"), ran.stderr
+
+
+BEGINNING = """
+import signal
+from deploy.signals import StopAsked, raising_stop
+
+try:
+    with raising_stop():
+        signal.raise_signal(signal.SIGHUP)
+        print("goes on")
+        signal.raise_signal(signal.SIGTERM)
+except StopAsked:
+    print("ended")
+"""
+
+
+def test_a_reload_while_a_program_starts_does_not_end_it_and_a_stop_does() -> None:
+    ran = subprocess.run([sys.executable, "-c", BEGINNING], capture_output=True, timeout=60)
+    assert (ran.returncode, ran.stdout) == (0, b"goes on\nended\n"), ran.stderr

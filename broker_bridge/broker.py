@@ -36,7 +36,7 @@ from broker_bridge.outbox import Outbox, Parcel
 from broker_bridge.protocol import Protocol
 from broker_bridge.pumps import Pumps
 from broker_bridge.queues import Kept, Store, Unkept
-from broker_bridge.sockets import Encoded, Sockets
+from broker_bridge.sockets import FRAME, Encoded, Sockets
 
 log = structlog.get_logger()
 
@@ -80,7 +80,7 @@ class EmbeddedBroker:
         server = self._sockets.server
         server.on("connect", self._on_connect)
         server.on("disconnect", self._on_disconnect)
-        server.on("*", self._on_event)
+        server.on(FRAME, self._on_event)
 
     def asgi(self, app: ASGI | None = None) -> ASGI:
         """`app` with the nerve at /socket.io/; everything else, lifespan included, goes to `app`."""
@@ -213,11 +213,10 @@ class EmbeddedBroker:
         return self._running
 
     async def _on_disconnect(self, id: str, *_: Any) -> None:
-        if not self._sockets.is_open(id):  # a client may send an event of this name
-            self._sockets.release(id)
-            await self._perform(self._protocol.disconnected(id))
+        self._sockets.release(id)
+        await self._perform(self._protocol.disconnected(id))
 
-    async def _on_event(self, event: object, id: str, *payload: Any) -> Any:
+    async def _on_event(self, id: str, event: object, *payload: Any) -> Any:
         frame: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         first = payload[0] if payload else None
         await self._perform(self._protocol.frame(id, event, first, now=time.monotonic(), ref=frame))

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 Body = dict[str, Any]
+DEEPEST = 500
+"""Levels of nesting; what is nested as deep as can just be read could not be written again."""
 
 
 def loads(text: str) -> Any:
@@ -29,13 +31,13 @@ def dumps(value: object, separators: tuple[str, str] = (",", ":")) -> str:
 
 
 def body(payload: object) -> Body | None:
-    """The object that a frame carries, sent as itself or as JSON text; None for anything else."""
+    """The object that a frame carries, as itself or as JSON text; None for anything else, or too deep."""
     if isinstance(payload, str):
         try:
             payload = loads(payload)
         except (ValueError, RecursionError):
             return None
-    return payload if isinstance(payload, dict) else None
+    return payload if isinstance(payload, dict) and not _is_deep(payload) else None
 
 
 def text(value: object, *, limit: int) -> str | None:
@@ -46,6 +48,20 @@ def text(value: object, *, limit: int) -> str | None:
 def names(value: object) -> list[str]:
     """The strings of a list; empty for anything else."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _no_constant(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -15,6 +16,8 @@ Send = Callable[[Message], Awaitable[None]]
 ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
 
 LONGEST_CONTROL = 8
+FETCH_SECONDS = 10
+"""Until an answer over polling must have been read."""
 
 
 def mounted(nerve: ASGI, app: ASGI) -> ASGI:
@@ -41,8 +44,27 @@ def guarded(nerve: ASGI) -> ASGI:
             await nerve(scope, checked, send)
         except Exception as exc:
             log.warning("nerve_request_failed", error=type(exc).__name__)
+        if scope["type"] == "http":
+            _end_unless_read(tcp_link(send))
 
     return app
+
+
+def tcp_link(send: Send) -> asyncio.Transport | None:
+    """What uvicorn, whose `send` is a method of one connection, writes to. ASGI itself cannot drop a link."""
+    link: asyncio.Transport | None = getattr(getattr(send, "__self__", None), "transport", None)
+    return link
+
+
+def _end_unless_read(link: asyncio.Transport | None) -> None:
+    """Drop a link later whose answer is not all fetched by then; uvicorn would keep it for ever."""
+
+    def end() -> None:
+        if link is not None and link.get_write_buffer_size():
+            link.abort()
+
+    if link is not None and link.get_write_buffer_size():
+        asyncio.get_running_loop().call_later(FETCH_SECONDS, end)
 
 
 def readable(text: str | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import socketio
 
 from broker_bridge import frames
@@ -17,8 +19,20 @@ class TextPacket(socketio.packet.Packet):  # type: ignore[misc]
         """Read a packet.
 
         Raises:
-            ValueError: it is none, or has attachments; the caller drops it.
+            ValueError: it is none, has attachments, or is for another namespace; the caller drops it.
         """
-        if super().decode(encoded_packet) or self.packet_type > socketio.packet.CONNECT_ERROR:
+        try:
+            attachments = super().decode(encoded_packet)
+        except RecursionError:
+            attachments, self.data = 0, _without_payload(encoded_packet)
+        if attachments or self.packet_type > socketio.packet.CONNECT_ERROR:
             raise ValueError("binary packets are not carried")
+        if self.namespace not in (None, "/"):
+            raise ValueError("there is one namespace")
         return 0
+
+
+def _without_payload(text: str) -> list[object]:
+    """The event alone of a packet whose payload is nested too deep, so that its sender is answered."""
+    event, _ = json.JSONDecoder().raw_decode(text, text.index("[") + 1)
+    return [event]

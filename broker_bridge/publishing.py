@@ -93,7 +93,8 @@ def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) 
 
 def _broadcast(registry: Registry, connection: Connection, said: Said, body: frames.Body) -> Iterator[Action]:
     group = frames.text(body.get("group"), limit=registry.limits.text)
-    if like_the_records(said.event) or like_the_records(f"{said.producer}-{said.event}"):
+    heard_as = map(fold, routing.names_of_broadcast(said))
+    if any(like_the_records(name.removeprefix("consume-")) for name in heard_as):
         yield auth_fail(connection, 403, "A broadcast cannot bear a name that begins like the record's")
     elif body.get("broadcast") != "group":
         yield from routing.to_realm(registry, connection.realm, said)

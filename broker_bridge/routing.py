@@ -51,17 +51,22 @@ def to_group(registry: Registry, realm: str | None, group: str, said: Said) -> I
 
 def to_realm(registry: Registry, realm: str | None, said: Said) -> Iterator[Emit]:
     """A copy under each name that a client may listen for, to whoever registered, the producer included."""
-    event, name = said.envelope["event"], said.envelope["from"]
     everybody = [c.id for c in registry.realm(realm) if c.consumers or c.producers]
-    for delivered in (
+    for delivered in names_of_broadcast(said):
+        for id in everybody:
+            yield Emit(id, delivered, said.envelope)
+
+
+def names_of_broadcast(said: Said) -> tuple[str, ...]:
+    """Under what a broadcast to a realm is heard; one of them is the original's slip."""
+    event, name = said.envelope["event"], said.envelope["from"]
+    return (
         f"{name}-{ANY_EVENT}-CONSUME",
         f"CONSUME-{event}",
         f"CONSUME-{said.producer}-{said.event}",
         f"CONSUME-{ANY_PRODUCER}-{said.event}",
         f"CONSUME-{said.producer}-{ANY_EVENT}",
-    ):
-        for id in everybody:
-            yield Emit(id, delivered, said.envelope)
+    )
 
 
 def _keeps(queue: Queue, said: Said) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection
 from typing import Any
 
 import engineio
 import socketio
+from engineio.async_drivers import asgi
 
 from broker_bridge import chunks
+from broker_bridge.guard import tcp_link
 from broker_bridge.limits import Limits
 from broker_bridge.logs import quiet
 from broker_bridge.packets import TextPacket
@@ -20,22 +23,87 @@ Encoded = Any
 NAMESPACE = "/"
 MAX_FRAME = 1_000_000
 """Bytes of the largest frame that is read."""
-SMALL = 30_000
-"""Characters of a packet that the number of packets alone keeps in bounds."""
+FRAME = "frame"
+"""The one event that is handled, whatever a client calls its own."""
+CLOSING_SECONDS = 5
+"""Until a link that was closed is cut off, whatever still waits to be read."""
 
 PING_SECONDS, PONG_SECONDS = 3, 6
 """A client dials anew after their sum of silence; TCP by itself, whose pauses double, can take longer."""
 
 
-class Engine(engineio.AsyncServer):  # type: ignore[misc]
-    """Hangs up without waiting until the client has fetched the rest, and on nobody whom we keep waiting."""
+class Backlog(asyncio.Queue[Encoded]):
+    """What waits for one reader, whoever sent it. Beyond the bounds nothing goes in, and the link is over."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, limits: Limits) -> None:
+        super().__init__()
+        self._limits = limits
+        self._characters = 0
+        self.overrun = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the reader is so far behind that it has to go."""
+        return self.qsize() >= self._limits.outgoing or self._characters > self._limits.outgoing_size
+
+    async def put(self, item: Encoded) -> None:
+        """Add a packet, or None for the end, without ever waiting."""
+        if item is not None and self.is_full:
+            self.overrun = True
+        else:
+            self.put_nowait(item)
+
+    def _put(self, item: Encoded) -> None:
+        self._characters += _size(item)
+        super()._put(item)
+
+    def _get(self) -> Encoded:
+        item = super()._get()
+        self._characters -= _size(item)
+        return item
+
+
+class Wire(asgi.WebSocket):  # type: ignore[misc]
+    """A websocket whose TCP link the engine knows while it stands."""
+
+    def __init__(self, handler: Any, server: Engine) -> None:
+        super().__init__(handler, server)
+        self._server, self._sid = server, handler.__self__.sid
+
+    async def __call__(self, environ: dict[str, Any]) -> Any:
+        """Serve it to its end."""
+        links = self._server.wires.setdefault(self._sid, set())
+        link = tcp_link(environ["asgi.send"])
+        links.add(link)
+        try:
+            return await super().__call__(environ)
+        finally:
+            links.discard(link)
+
+
+class Engine(engineio.AsyncServer):  # type: ignore[misc]
+    """Bounds what waits for a reader; ends links, read or not, but none whom we keep waiting."""
+
+    def __init__(self, *, limits: Limits, **options: Any) -> None:
+        super().__init__(**options)
+        self._limits = limits
+        self._async: dict[str, Any] = {**asgi._async, "websocket": Wire}
         self._at_work: set[str] = set()
+        self.wires: dict[str, set[asyncio.Transport | None]] = {}
+
+    def create_queue(self, *_: Any, **__: Any) -> Backlog:
+        """The queue of one connection."""
+        return Backlog(self._limits)
+
+    def cut_off(self, sid: str, *, seconds: float) -> None:
+        """Drop the TCP links of a connection that is closed, if they still stand then."""
+        loop = asyncio.get_running_loop()
+        for link in self.wires.pop(sid, ()):
+            if link is not None:
+                loop.call_later(seconds, link.abort)
 
     async def disconnect(self, sid: str) -> None:
-        """Close one connection; an unknown one is fine."""
+        """Close one connection without waiting until it has fetched the rest; an unknown one is fine."""
         link = self.sockets.pop(sid, None)
         if link is not None:
             await link.close(wait=False, reason=self.reason.SERVER_DISCONNECT)
@@ -65,18 +133,38 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
 
 
 class Server(socketio.AsyncServer):  # type: ignore[misc]
-    """The library's server over our engine."""
+    """The library's server over our engine, for one CONNECT a link, and events whose names choose nothing."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._greeted: set[str] = set()
 
     def _engineio_server_class(self) -> type[Engine]:
         return Engine
+
+    async def _handle_connect(self, eio_sid: str, namespace: str | None, data: Any) -> None:
+        if eio_sid not in self._greeted:
+            self._greeted.add(eio_sid)
+            await super()._handle_connect(eio_sid, namespace, data)
+
+    async def _handle_event_internal(
+        self, server: Any, sid: str, eio_sid: str, data: Any, namespace: str, id: int | None
+    ) -> None:
+        """Here the library would pick the handler by the client's name, `connect` or `*` as any other."""
+        await super()._handle_event_internal(server, sid, eio_sid, [FRAME, *data], namespace, id)
+
+    async def _handle_eio_disconnect(self, eio_sid: str, reason: str) -> None:
+        self._greeted.discard(eio_sid)
+        self.eio.cut_off(eio_sid, seconds=CLOSING_SECONDS)
+        await super()._handle_eio_disconnect(eio_sid, reason)
 
 
 class Sockets:
     """Sends to connections by their socket.io id, without ever waiting for a slow reader."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
         self.server = Server(
+            limits=limits,
             async_mode="asgi",
             async_handlers=False,
             ping_interval=PING_SECONDS,
@@ -114,18 +202,9 @@ class Sockets:
         link = self._link(id)
         if link is None:
             return True
-        if link.queue.qsize() >= self._limits.outgoing or self._is_stuffed(link, packets):
-            return False
         for packet in packets:
             await self.server.eio.send_packet(link.sid, packet)
-        return True
-
-    def _is_stuffed(self, link: Any, packets: Collection[Encoded]) -> bool:
-        """Whether too much text waits already; not worth asking for a small packet."""
-        if sum(len(packet.data) for packet in packets) <= SMALL:
-            return False
-        waiting = sum(len(packet.data or "") for packet in link.queue._queue if packet is not None)
-        return waiting > self._limits.outgoing_size
+        return not link.queue.overrun
 
     def ask_on(self) -> None:
         """See `Engine.ask_on`."""
@@ -141,10 +220,7 @@ class Sockets:
         """Close a connection that does not read, and throw away what waits for it."""
         link = self._link(id)
         if link is not None:
-            await link.close(wait=False, abort=True)
-            while not link.queue.empty():
-                link.queue.get_nowait()
-            link.queue.put_nowait(None)
+            await self._cut(link)
 
     def release(self, id: str) -> None:
         """Let whatever still writes to a connection that ended come to its end too, a long poll above all."""
@@ -153,13 +229,21 @@ class Sockets:
             link.queue.put_nowait(None)
 
     async def sweep(self, admitted: Collection[str], *, now: float, grace: float) -> None:
-        """Close what is not admitted and was not at a sweep `grace` seconds ago either."""
+        """Close who is too far behind, and who is not admitted and was not `grace` seconds ago either."""
+        for link in [link for link in self.server.eio.sockets.values() if link.queue.overrun]:
+            await self._cut(link)
         known = {self.server.manager.eio_sid_from_sid(id, NAMESPACE) for id in admitted}
         strangers = [sid for sid in self.server.eio.sockets if sid not in known]
         self._strangers = {sid: self._strangers.get(sid, now) for sid in strangers}
         for sid, since in self._strangers.items():
             if now - since >= grace:
                 await self._close(self.server.eio.sockets.get(sid))
+
+    async def _cut(self, link: Any) -> None:
+        await link.close(wait=False, abort=True)
+        while not link.queue.empty():
+            link.queue.get_nowait()
+        link.queue.put_nowait(None)
 
     async def _close(self, link: Any) -> None:
         if link is not None:
@@ -168,6 +252,10 @@ class Sockets:
 
     def _link(self, id: str) -> Any:
         return self.server.eio.sockets.get(self.server.manager.eio_sid_from_sid(id, NAMESPACE))
+
+
+def _size(packet: Encoded) -> int:
+    return len(packet.data) if packet is not None and isinstance(packet.data, str) else 0
 
 
 def _packet(event: str, payload: Any) -> Encoded:

@@ -100,6 +100,10 @@ async def test_it_looks_at_its_links_and_a_record_that_is_away_or_at_fault_parts
         _, url = await stack.enter_async_context(served(door=door, recheck_seconds=0.05))
         revoked = await stack.enter_async_context(ear(url, gone.token))
         other = await stack.enter_async_context(ear(url, stays.token))
+        async with ear(url, None) as nobody:
+            await nobody.send("AUTHENTICATION", {"realm": "a" * 201})
+            await until(lambda: nobody.events("AUTH_FAIL"), "a refusal")
+            assert nobody.events("AUTH_FAIL")[0]["code"] == 401
         logs = stack.enter_context(structlog.testing.capture_logs())
         file.write_text("another\n")
         await until(lambda: "nerve_recheck_failed" in [line["event"] for line in logs], "a refusal")

@@ -364,7 +364,14 @@ def test_a_broadcast_to_a_group_reaches_each_member_once_but_never_as_the_record
 
 @pytest.mark.parametrize(
     ("name", "event"),
-    [("tool", "agent-comms-msg"), ("tool", "Agent-Comms-TM-ALL"), ("agent", "comms-#"), ("Agent", "COMMS-x")],
+    [
+        ("tool", "agent-comms-msg"),
+        ("tool", "Agent-Comms-TM-ALL"),
+        ("agent", "comms-#"),
+        ("Agent", "COMMS-x"),
+        ("CONSUME-agent-comms-msg", "x"),
+        ("consume-Agent-comms", "x"),
+    ],
 )
 @pytest.mark.parametrize("to", ["realm", "group"])
 def test_no_broadcast_bears_a_name_like_the_records(name: str, event: str, to: str) -> None:

@@ -39,7 +39,10 @@ JSON = st.recursive(
     max_leaves=8,
 )
 EVENTS = (
-    st.sampled_from([*HANDLERS, "connect", "disconnect", "__disconnect_final", "*", "message", "\0"]) | JSON
+    st.sampled_from(
+        [*HANDLERS, "connect", "disconnect", "connect_error", "__disconnect_final", "*", "frame", "\0"]
+    )
+    | JSON
 )
 BODIES = st.dictionaries(FIELDS, NAMES | JSON, max_size=7)
 
@@ -53,7 +56,24 @@ PAYLOADS = (BODIES | BODIES.map(json.dumps) | JSON).map(json.dumps) | st.sampled
 )
 ACKS = st.sampled_from(["", "0", "1", "99", "9" * 120])
 HEADS = st.sampled_from(
-    ["0", "1", "2", "3", "4", "5", "6", "7", "51-", "50-", "59999999999-", "5-", "61-", "2/elsewhere,"]
+    [
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "51-",
+        "50-",
+        "59999999999-",
+        "5-",
+        "61-",
+        "2/elsewhere,",
+        "0/elsewhere,",
+        "0/",
+    ]
 )
 EVENT_FRAMES = st.builds(
     lambda ack, event, payload: f"42{ack}[{json.dumps(event)},{payload}]", ACKS, EVENTS, PAYLOADS

@@ -1,0 +1,245 @@
+"""What no stock client sends, over both transports: it steers nobody else's link and takes no memory."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import aiohttp
+import psutil
+import pytest
+import websocket
+
+from broker_bridge import sockets
+from broker_bridge.limits import Limits
+from tests.contract.nerves import Ear, ear, free_port, lone_broker, served, until
+
+both_transports = pytest.mark.parametrize("polling", [False, True], ids=["websocket", "polling"])
+
+
+class Raw:
+    """A link that sends frames as they are."""
+
+    def __init__(self, http: aiohttp.ClientSession, url: str) -> None:
+        self.http, self.url = http, f"{url}/socket.io/?EIO=4&transport="
+        self.frames: list[str] = []
+
+    async def open(self) -> None:
+        """Connect."""
+
+    async def send(self, *frames: str) -> None:
+        """Send."""
+
+    async def read(self) -> None:
+        """Wait for frames."""
+
+    async def answer(self, begin: str) -> str:
+        """Wait for the first frame that begins so."""
+        async with asyncio.timeout(20):
+            while not any(frame.startswith(begin) for frame in self.frames):
+                await self.read()
+        return next(frame for frame in self.frames if frame.startswith(begin))
+
+
+class Pushing(Raw):
+    async def open(self) -> None:
+        self.link = await self.http.ws_connect(f"{self.url}websocket")
+
+    async def send(self, *frames: str) -> None:
+        for frame in frames:
+            await self.link.send_str(frame)
+
+    async def read(self) -> None:
+        self.frames.append(await self.link.receive_str(timeout=20))
+
+
+class Polling(Raw):
+    async def open(self) -> None:
+        async with self.http.get(f"{self.url}polling") as reply:
+            self.address = f"{self.url}polling&sid={json.loads((await reply.text())[1:])['sid']}"
+
+    async def send(self, *frames: str) -> None:
+        at_once = 15 if max(map(len, frames)) < 60_000 else 1
+        for first in range(0, len(frames), at_once):
+            body = "\x1e".join(frames[first : first + at_once]).encode()
+            async with self.http.post(self.address, data=io.BytesIO(body)) as reply:
+                await reply.read()
+
+    async def read(self) -> None:
+        async with self.http.get(self.address) as reply:
+            self.frames += (await reply.text()).split("\x1e")
+
+
+@asynccontextmanager
+async def raw(url: str, *, polling: bool, token: str | None = None) -> AsyncIterator[Raw]:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20)) as http:
+        link: Raw = Polling(http, url) if polling else Pushing(http, url)
+        await link.open()
+        await link.send("40")
+        if token is not None:
+            await link.send(f'42["AUTHENTICATION",{{"token":"{token}"}}]')
+            await link.answer('42["AUTH_OK"')
+        yield link
+
+
+@both_transports
+@pytest.mark.parametrize("name", ["*", "connect", "disconnect", "connect_error", "frame", "__init__"])
+async def test_no_name_of_an_event_reaches_anothers_link(name: str, polling: bool) -> None:
+    async with (
+        served() as (broker, url),
+        ear(url, "tok-devmac") as victim,
+        raw(url, polling=polling) as stranger,
+    ):
+        (sid,) = broker._protocol.admissions
+        await stranger.send(*[f"42{json.dumps([name, sid, 'QUIT', sid])}"] * 300)
+        await stranger.answer('42["RATE_LIMITED"')
+        await victim.barrier()
+        assert victim.events("RATE_LIMITED", "AUTH_FAIL", "ERROR") == []
+        assert [*broker._protocol.admissions] == [sid]
+
+
+@both_transports
+async def test_a_link_has_one_namespace_and_one_connect(polling: bool) -> None:
+    async with served() as (_, url), raw(url, polling=polling) as stranger:
+        await stranger.send("40/elsewhere,", "40", '42/elsewhere,["SUBSCRIBE",{}]', "40{}", "5")
+        await stranger.answer("6")
+        assert [frame[:2] for frame in stranger.frames if frame.startswith("4")] == ["40"]
+
+
+@both_transports
+@pytest.mark.parametrize(
+    ("token", "frame"),
+    [
+        (None, f"40/{'a' * 900_000},"),
+        (None, "5"),
+        ("tok-zoo", f'420["PING",{{"echo":"{"a" * 900_000}"}}]'),
+    ],
+    ids=["namespaces", "upgrades", "acknowledgements"],
+)
+async def test_whoever_never_reads_takes_no_memory(token: str | None, frame: str, polling: bool) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with lone_broker(port) as process:
+        await _until_reachable(url)
+        before = psutil.Process(process.pid).memory_info().rss
+        async with raw(url, polling=polling, token=token) as link:
+            with suppress(aiohttp.ClientError, ConnectionError):
+                await link.send(*[frame] * (100_000 if frame == "5" else 150))
+            grown = psutil.Process(process.pid).memory_info().rss - before
+        assert grown < 90 * 1024 * 1024
+
+
+@pytest.mark.parametrize("frame", ["5", '420["PING",{"echo":"' + "a" * 9000 + '"}]'])
+async def test_what_the_library_sends_counts_against_a_reader_who_is_behind(frame: str) -> None:
+    limits = Limits(outgoing=50, outgoing_size=400_000, grace=1)
+    async with served(limits=limits) as (broker, url), raw(url, polling=True, token="tok-zoo") as link:
+        await link.send(*[frame] * 150)
+        await until(lambda: broker.connections == 0, "the reader to be dropped")
+
+
+async def test_a_reader_who_stands_still_loses_its_tcp_link_when_it_is_hung_up_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sockets, "CLOSING_SECONDS", 0.3)
+    async with served() as (broker, url), ear(url, "tok-tool") as tool:
+        link = await asyncio.to_thread(_standing_still, url)
+        await until(lambda: broker.connections == 2)
+        for _ in range(60):
+            await tool.send("PRODUCE", {"event": "log", "from": "build", "message": "x" * 200_000})
+            await tool.barrier()
+        assert broker.hang_up(lambda a: a.name == "zoo") == 1
+        await until(lambda: not _stands(link), "the end of the TCP link")
+        link.close()
+
+
+async def test_a_poll_whose_answer_nobody_reads_loses_its_tcp_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_bridge.guard.FETCH_SECONDS", 0.3)
+    async with (
+        served() as (_, url),
+        ear(url, "tok-tool") as tool,
+        raw(url, polling=True, token="tok-zoo") as link,
+    ):
+        assert isinstance(link, Polling)
+        await link.send('42["SUBSCRIBE",{"event":"log","producer":"build","consumer":"slow"}]')
+        for _ in range(60):
+            await tool.send("PRODUCE", {"event": "log", "from": "build", "message": "x" * 200_000})
+            await tool.barrier()
+        poll = socket.socket()
+        poll.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        poll.connect(("127.0.0.1", int(url.rsplit(":", 1)[1])))
+        path = link.address[len(url) :]
+        poll.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await until(lambda: not _takes(poll), "the end of the TCP link")
+        poll.close()
+
+
+@pytest.mark.parametrize("depth", [600, 900, 951, 960, 990, 5000, 50_000])
+@pytest.mark.parametrize("as_text", [False, True], ids=["object", "text"])
+@both_transports
+async def test_a_message_that_is_nested_too_deep_is_an_error(
+    depth: int, as_text: bool, polling: bool
+) -> None:
+    body = f'{{"event":"done","from":"build","message":{"[" * depth}{"]" * depth}}}'
+    payload = json.dumps(body) if as_text else body
+    async with served() as (_, url), raw(url, polling=polling, token="tok-tool") as link:
+        await link.send(f'42["PRODUCE",{payload}]')
+        assert json.loads((await link.answer('42["ERROR"'))[2:])[1]["code"] == -2
+
+
+async def test_a_message_that_is_nested_a_little_is_heard() -> None:
+    async with served() as (_, url), ear(url, "tok-devmac") as it, ear(url, "tok-tool") as tool:
+        await it.subscribe(producer="build", event="done")
+        await it.barrier()
+        message: list[Any] = []
+        for _ in range(450):
+            message = [message]
+        await tool.send("PRODUCE", {"event": "done", "from": "build", "message": message})
+        await until(lambda: it.consumed)
+        assert it.consumed[0][1]["message"] == message
+
+
+def _standing_still(url: str) -> websocket.WebSocket:
+    """A link that subscribes to a log and never reads again."""
+    link = websocket.create_connection(
+        f"{url.replace('http', 'ws')}/socket.io/?EIO=4&transport=websocket",
+        sockopt=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)],
+        timeout=20,
+    )
+    for frame in (
+        "40",
+        '42["AUTHENTICATION",{"token":"tok-zoo"}]',
+        '42["SUBSCRIBE",{"event":"log","producer":"build","consumer":"slow"}]',
+    ):
+        link.send(frame)
+    return link
+
+
+def _stands(link: websocket.WebSocket) -> bool:
+    """Whether the other end still takes what is written, without reading what it wrote."""
+    try:
+        link.send("3")
+    except (ConnectionError, websocket.WebSocketException):
+        return False
+    return True
+
+
+def _takes(link: socket.socket) -> bool:
+    try:
+        link.sendall(b"\r\n")
+    except ConnectionError:
+        return False
+    return True
+
+
+async def _until_reachable(url: str) -> None:
+    it = Ear()
+    async with asyncio.timeout(20):
+        while not it.client.connected:
+            with suppress(Exception):
+                await it.connect(url)
+    await it.client.disconnect()

@@ -336,9 +336,11 @@ def may_see_undelivered(scene: Scene, who: Who, what: What) -> bool:
 
 
 def audience(scene: Scene, what: What) -> tuple[set[str], set[str]]:
-    """For whom it was when it was said, and for whom it is now."""
-    now = [each for each in scene.who.values() if is_for(each, what)]
-    return {each.handle for each in now if each.briefed is None}, {each.handle for each in now}
+    """For whom it was when it was said, and those with whoever it became for since: who left stays named."""
+    left = scene.who["left"]
+    lost = {left} if what.in_room and matches(left, what) and hears(left, what) else set()
+    all_ = {each for each in scene.who.values() if is_for(each, what)} | lost
+    return {each.handle for each in all_ if each.briefed is None}, {each.handle for each in all_}
 
 
 async def test_every_surface_shows_everybody_what_the_one_predicate_says(scene: Scene) -> None:

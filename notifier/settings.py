@@ -45,7 +45,8 @@ def in_words(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
     if isinstance(error, OSError):
-        known = error.errno in errno.errorcode
+        # EINVAL is ours: `read_secret` raises it with words of its own.
+        known = error.errno in errno.errorcode and error.errno != errno.EINVAL
         return (os.strerror(error.errno or 0) if known else error.strerror or str(error)).lower()
     return str(error)
 

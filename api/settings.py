@@ -54,8 +54,8 @@ class Settings(BaseSettings):
     payload_max_bytes: int = 256 * 1024
     say_per_second: float = Field(default=50, gt=0)
     say_burst: int = Field(default=500, ge=1)
-    urgent_per_second: float = Field(default=0.5, gt=0)
-    urgent_burst: int = Field(default=30, ge=1)
+    urgent_per_second: float = Field(default=1, gt=0)
+    urgent_burst: int = Field(default=60, ge=1)
     box_per_second: float = Field(default=500, gt=0)
     box_burst: int = Field(default=5000, ge=1)
     waiting_calls: int = Field(default=100, ge=1)

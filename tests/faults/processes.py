@@ -18,6 +18,7 @@ from tests.http.running import Running, settings_for, until
 NO_LIMITS = {
     "READYROOM_SAY_PER_SECOND": "1000000",
     "READYROOM_SAY_BURST": "1000000",
+    "READYROOM_URGENT_BURST": "1000000",
     "READYROOM_BOX_PER_SECOND": "1000000",
     "READYROOM_BOX_BURST": "1000000",
 }

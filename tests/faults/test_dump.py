@@ -149,7 +149,12 @@ def move(source: Postgres, database_url: str, target: Postgres) -> str:
 
 @asynccontextmanager
 async def record_on(database_url: str, folder: Path) -> AsyncIterator[Running]:
-    quick = {"say_burst": 100_000, "box_burst": 1_000_000, "presence_stale_seconds": 86_400}
+    quick = {
+        "say_burst": 100_000,
+        "urgent_burst": 100_000,
+        "box_burst": 1_000_000,
+        "presence_stale_seconds": 86_400,
+    }
     async with running(settings_for(database_url, folder, **quick)) as record:
         yield record
 

@@ -595,7 +595,9 @@ def world(database_url: str, tmp_path: Path) -> Iterator[World]:
         stack = contextlib.AsyncExitStack()
 
         async def begin() -> World:
-            limits = settings_for(database_url, tmp_path, say_per_second=100_000, say_burst=100_000)
+            limits = settings_for(
+                database_url, tmp_path, say_per_second=100_000, say_burst=100_000, urgent_burst=100_000
+            )
             record = await stack.enter_async_context(running(limits))
             database = await asyncpg.connect(database_url)
             stack.push_async_callback(database.close)

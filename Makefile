@@ -33,7 +33,7 @@ demo: install ## two agents on two boxes, one wakes the other
 	$(BIN)/readyroom demo
 
 test: $(VENV)/.installed-dev ## the tests that anyone can run (five minutes)
-	$(BIN)/python -m pytest -n 4 -m "not real and not faults and not net"
+	$(BIN)/python -m pytest -n 4 -m "not real and not faults and not net and not long"
 
 test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
 	$(BIN)/python -m pytest -m real -n 2 tests/real
@@ -41,7 +41,8 @@ test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
 test-net: $(VENV)/.installed-dev ## partitions, in network namespaces (ten minutes; as root, or where users may make them)
 	$(BIN)/python -m pytest -m net tests/net
 
-faults: $(VENV)/.installed-dev ## the long kill suites
+faults: $(VENV)/.installed-dev ## what takes long: the kill suites, and many hostile or slow peers
+	$(BIN)/python -m pytest -n 4 -m long
 	$(BIN)/python -m pytest -m faults
 
 bench: $(VENV)/.installed-dev ## the product beside pgbench, wakes and nudges; twelve minutes (wants wrk; WHAT=wakes: one alone)

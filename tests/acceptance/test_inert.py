@@ -13,6 +13,8 @@ import pytest
 from notifier.daemon.handover import CHARACTERS, handed_text
 from tests.acceptance.test_cli import READYROOM, Shell, here, operator, room, shells, there, tokens, up
 
+pytestmark = pytest.mark.long
+
 __all__ = ["here", "operator", "room", "shells", "there", "tokens", "up"]
 
 FULL = 64 * 1024

@@ -297,6 +297,7 @@ async def left(*ears: Ear) -> None:
             await it.client.eio.http.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("acknowledged", [True, False], ids=["ack", "no ack"])
 @pytest.mark.parametrize("moment", ["kept", "taken", "sent", "done"])
 async def test_a_killed_nerve_loses_nothing_that_it_took(

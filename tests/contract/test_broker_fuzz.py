@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from broker_bridge.handlers import HANDLERS
 from tests.contract.nerves import Ear, free_port, lone_broker, until
 
+pytestmark = pytest.mark.long
+
 GROWTH = 80 * 1024 * 1024
 """Bytes of memory that a hundred attacks may leave behind; one of them alone sends as much."""
 TOKENS = [None, "tok-zoo", "tok-tool", "no-such-token"]

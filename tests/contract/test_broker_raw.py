@@ -19,6 +19,8 @@ from broker_bridge import sockets
 from broker_bridge.limits import Limits
 from tests.contract.nerves import Ear, ear, free_port, lone_broker, served, until
 
+pytestmark = pytest.mark.long
+
 both_transports = pytest.mark.parametrize("polling", [False, True], ids=["websocket", "polling"])
 
 

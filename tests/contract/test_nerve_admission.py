@@ -19,6 +19,8 @@ from tests.contract.nerves import Ear, ear, free_port, until
 from tests.contract.programs import broker_alone
 from tests.http.running import Party, Running, running, settings_for
 
+pytestmark = pytest.mark.long
+
 TO_ALL = {"event": "done", "producer": "build"}
 EVERY_WAY = (
     {"event": "msg", "producer": "agent-comms"},

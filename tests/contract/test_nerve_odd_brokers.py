@@ -26,6 +26,8 @@ from tests.contract.odd_brokers import (
     scripted,
 )
 
+pytestmark = pytest.mark.long
+
 
 def nudge(at: int = 1, conv: str = "api") -> Nudge:
     return Nudge(conv, "devmac-agent#1", at)

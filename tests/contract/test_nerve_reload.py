@@ -18,6 +18,8 @@ from tests.contract.programs import broker_alone, serving_alone
 from tests.contract.test_nerve_admission import log_in, reached, say
 from tests.http.running import Party, Running
 
+pytestmark = pytest.mark.long
+
 BEHIND_ITS_BACK = """
     UPDATE tokens SET revoked_at = clock_timestamp() WHERE name = 'gone';
     UPDATE nerve_tokens SET revoked_at = clock_timestamp() WHERE name = 'gone';

@@ -20,6 +20,8 @@ from tests.contract.nerves import free_port, listening, talking, until
 from tests.contract.redis_server import RedisServer
 from tests.contract.replicated import NewChannel, over_notify, over_redis, replica
 
+pytestmark = pytest.mark.long
+
 RECOVERY = 5.0
 REMINDER = ("@everyone", "system")
 

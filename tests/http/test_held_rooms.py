@@ -8,11 +8,14 @@ from pathlib import Path
 
 import aiohttp
 import asyncpg
+import pytest
 
 from tests.http.running import DEADLINE, Party, Reply, Running, until
 from tests.http.test_process import process
 from tests.http.test_rooms import bodies
 from tests.http.test_undelivered import pair
+
+pytestmark = pytest.mark.long
 
 OTHERS = 20
 LETTERS = 40

@@ -8,6 +8,8 @@ from api.store.pages import PAGE_BYTES
 from tests.http.running import Party, Running, until
 from tests.http.test_rooms import said
 
+pytestmark = pytest.mark.long
+
 CONTENT_BYTES = 250_000
 MESSAGES = 2 * PAGE_BYTES // CONTENT_BYTES + 1
 

@@ -22,6 +22,8 @@ from tests.http.running import Party, Running, running, settings_for, until
 from tests.http.test_nudging import durations
 from tests.http.test_rooms import said
 
+pytestmark = pytest.mark.long
+
 CHANNELS = ("readyroom_moved", "readyroom_nerve", "readyroom_identity")
 
 

@@ -13,6 +13,8 @@ from api.services import schemas
 from tests.http.running import DEADLINE, Party, Reply, Running, until
 from tests.http.test_rooms import said
 
+pytestmark = pytest.mark.long
+
 ENDLESS = {"type": "string", "pattern": "^(a+)+$"}
 CONTENT = "a" * 60 + "!"
 

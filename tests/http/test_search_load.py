@@ -14,6 +14,8 @@ from tests.conftest import run_sql
 from tests.http.running import DEADLINE, Party, Reply, Running, running, settings_for
 from tests.http.test_rooms import bodies, said
 
+pytestmark = pytest.mark.long
+
 SLOW = """
     CREATE OR REPLACE FUNCTION searched_words(sought text) RETURNS tsquery LANGUAGE plpgsql AS $$
         BEGIN

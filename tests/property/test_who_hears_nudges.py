@@ -25,6 +25,7 @@ from tests.http.test_rooms import said
 
 # The stock client leaves the answers to its polls to the collector, which says so.
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -15,6 +15,8 @@ from broker_bridge.limits import Limits
 from broker_bridge.sockets import Sockets
 from tests.contract.test_broker_core import Hall, messages
 
+pytestmark = pytest.mark.long
+
 
 def piece(index: int, total: int, data: str, id: str = "t") -> dict[str, Any]:
     return {"transferId": id, "index": index, "total": total, "data": data}

@@ -20,6 +20,8 @@ from broker_bridge.subscriptions import Subscription
 from tests.contract.nerves import Ear, ear, free_port, served, until
 from tests.contract.stock import connected, queue
 
+pytestmark = pytest.mark.long
+
 JOB: dict[str, Any] = {"producer": "build", "event": "job"}
 ACK: dict[str, Any] = {**JOB, "durable": True, "ack": True, "ack_timeout": "20s"}
 
@@ -297,7 +299,6 @@ async def left(*ears: Ear) -> None:
             await it.client.eio.http.close()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("acknowledged", [True, False], ids=["ack", "no ack"])
 @pytest.mark.parametrize("moment", ["kept", "taken", "sent", "done"])
 async def test_a_killed_nerve_loses_nothing_that_it_took(

@@ -18,6 +18,8 @@ from tests.contract.interop import MESSAGES, Ground, fresh, hearing, log_in, ope
 from tests.contract.nerves import ear, listening, talking, until
 from tests.contract.stock import connected, queue
 
+pytestmark = pytest.mark.long
+
 PROGRAMS = ("bare", "pypi")
 NUDGE = Nudge("c-42", "alice", 1796045205776)
 Record = Callable[[str, object], None]

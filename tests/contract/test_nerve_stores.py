@@ -17,6 +17,8 @@ from broker_bridge.queues import Queue, Retry, Store
 from broker_bridge.subscriptions import Subscription
 from tests.conftest import run_sql
 
+pytestmark = pytest.mark.long
+
 QUEUE = Queue("main", "tool", "c1", Subscription("build", "job", "c1", False), True, None)
 ACKED = replace(QUEUE, retry=Retry(ack_seconds=10, attempts=2, delay_seconds=5, exponential=True))
 

@@ -24,6 +24,8 @@ from tests.contract.nerves import ear
 from tests.contract.nerves import until as heard_in_time
 from tests.http.running import Running, running, settings_for
 
+pytestmark = pytest.mark.long
+
 LETTERS = "/v1/admin/dead-letters"
 QUEUE = Queue("main", "tool", "c1", Subscription("build", "job", "c1", False), True, Retry(1, 1, 0, False))
 SECRET = {"event": "job", "message": "not for the operator", "from": "build"}

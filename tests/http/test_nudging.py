@@ -21,6 +21,8 @@ from tests.http.running import Party, Reply, Running, running, settings_for, unt
 from tests.http.test_rooms import said
 from tests.http.test_undelivered import pair
 
+pytestmark = pytest.mark.long
+
 WRITTEN = """
     SELECT m.id, v.name AS room, coalesce(s.handle, 'system') AS sender
       FROM conv_messages m

@@ -16,6 +16,8 @@ from api.services.reading import PollIn
 from tests.http.running import Party, Reply, Running, running, settings_for, until
 from tests.http.test_rooms import said
 
+pytestmark = pytest.mark.long
+
 SAY, SEND, POLL = "/v1/rooms/api/messages", "/v1/messages", "/v1/poll"
 WRONG_TYPE = {"body": 1, "payload": 1, "rooms": 1, "urgent": "yes", "in_reply_to": "x", "relay_of": "x"}
 UNFIT: dict[str, list[Any]] = {

@@ -13,6 +13,8 @@ import pytest
 
 from tests.http.running import OPERATOR, Party, Running, until
 
+pytestmark = pytest.mark.long
+
 ROOM = "api"
 NOBODYS = "nobodys"
 THREAD = "the-thread"

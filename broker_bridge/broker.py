@@ -199,7 +199,7 @@ class EmbeddedBroker:
             except Exception as exc:
                 log.warning("nerve_recheck_failed", error=type(exc).__name__)
                 continue  # who was admitted stays while the door does not answer
-            self.hang_up(lambda admission: admission.token_id in over)  # noqa: B023
+            self.hang_up(lambda admission: admission.token_id in over)  # noqa: B023 - called at once
 
     async def _kept(self, work: Awaitable[None]) -> None:
         """Do one piece of work; what goes wrong in it ends nothing else."""

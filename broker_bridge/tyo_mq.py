@@ -212,5 +212,5 @@ class TyoMqNerve:
 
 async def _lost_within(line: Line, seconds: float) -> bool:
     """Whether the line is lost within some time, half to all of `seconds`."""
-    done, _ = await asyncio.wait({line.lost}, timeout=seconds * random.uniform(0.5, 1))  # noqa: S311
+    done, _ = await asyncio.wait({line.lost}, timeout=seconds * random.uniform(0.5, 1))  # noqa: S311 - spreads load
     return bool(done)

@@ -5,6 +5,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-virtualenv
 
+# Without it a program of a hundred modules is compiled anew each time that it starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install up test test-real test-net faults check fix bench demo lock clean
 .DEFAULT_GOAL := help
 

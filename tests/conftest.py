@@ -18,8 +18,11 @@ from deploy.schema import upgrade
 from tests.contract.redis_server import RedisServer, redis_server
 from tests.pairings import table
 
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""A test database need not survive a power cut."""
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_wal_size": "64MB"}
+"""A test database need not survive a power cut, and is small."""
+
+MEMORY_BYTES = 2 << 30
+"""What the clusters of a run need at most, several workers together."""
 
 TEMPLATE = "migrated"
 _numbers = itertools.count(1)
@@ -42,8 +45,9 @@ def buffered_output() -> None:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """One embedded server for the whole run."""
-    folder = Path(tempfile.mkdtemp(prefix="readyroom-tests-"))
+    """One embedded server for the whole run, in memory where there is enough of it."""
+    folder = Path(tempfile.mkdtemp(prefix="readyroom-tests-", dir=in_memory()))
+    folder.chmod(0o755)
     server = Postgres(folder, settings=FAST)
     try:
         with server:
@@ -80,6 +84,18 @@ def redis() -> Iterator[RedisServer]:
     """One Redis or Valkey for the whole run."""
     with redis_server() as server:
         yield server
+
+
+def in_memory() -> Path | None:
+    """A folder that lies in memory and has room for the clusters of a whole run.
+
+    Most tests make a database of 300 files and remove it, which a disk's file system spends longer on than
+    the test itself.
+    """
+    folder = Path("/dev/shm")
+    if folder.is_dir() and shutil.disk_usage(folder).free > MEMORY_BYTES:
+        return folder
+    return None
 
 
 async def run_sql(dsn: str, *statements: str) -> None:

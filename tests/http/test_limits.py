@@ -120,26 +120,26 @@ async def test_a_box_that_is_too_fast_holds_up_no_other_and_recovers_alone(
     await until(recovered, "the box may call again")
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/v1/unread"), ("GET", "/v1/whoami")], ids=["lane", "rest"]
-)
-@pytest.mark.parametrize(
-    ("handle", "status"),
-    [("work3-agent-eric#1", 409), ("work3-agent-everyone#1", 422), ("UPPER", 400)],
-    ids=["a person's name", "a reserved role", "no handle"],
-)
+REFUSED = [("{box}-agent-eric#1", 409), ("{box}-agent-everyone#1", 422), ("UPPER", 400)]
+"""A person's name, a reserved role, no handle."""
+
+
+@pytest.mark.parametrize("path", ["/v1/unread", "/v1/whoami"], ids=["lane", "rest"])
 async def test_a_refused_handle_is_counted_before_it_is_looked_at(
-    narrow: Running, method: str, path: str, handle: str, status: int
+    path: str, database_url: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    box, calm = await narrow.box("work3"), await narrow.box("calm")
-    await narrow.person("eric")
-    replies = [await box.speaking_as(handle).call(method, path) for _ in range(40)]
-    refused = [reply.status for reply in replies]
-    assert set(refused) == {status, 429}
-    assert refused[:30] == [status] * 30
-    assert (await box.call(method, path)).status == 429
-    assert {reply.headers["x-tyode-agent"] for reply in replies} == {"work3"}
-    assert (await calm.call(method, path)).status == 200
+    never_again = settings_for(database_url, tmp_path, box_per_second=0.001, box_burst=30)
+    async with running(never_again) as record:
+        await record.person("eric")
+        for number, (handle, status) in enumerate(REFUSED):
+            with subtests.test(handle):
+                box, calm = await record.box(f"loud-{number}"), await record.box(f"calm-{number}")
+                refused = box.speaking_as(handle.format(box=f"loud-{number}"))
+                replies = [await refused.get(path) for _ in range(31)]
+                assert [reply.status for reply in replies] == [status] * 30 + [429]
+                assert (await box.get(path)).status == 429
+                assert {reply.headers["x-tyode-agent"] for reply in replies} == {f"loud-{number}"}
+                assert (await calm.get(path)).status == 200
 
 
 async def test_the_calls_of_one_reader_that_wait_have_an_end(narrow: Running) -> None:

@@ -8,6 +8,7 @@ that changes its mind between the look and the call gains nothing.
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -102,7 +103,13 @@ class Egress:
     ) -> None:
         self._allowed = allowed
         self._resolve = resolve
-        self._tls = tls or ssl.create_default_context()
+        self._given_tls = tls
+
+    @functools.cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return (
+            self._given_tls or ssl.create_default_context()
+        )  # reads every authority: not before it is needed
 
     async def check(self, url: str) -> None:
         """Look whether a URL could be posted to now.

@@ -245,6 +245,7 @@ def files_under(folder: Path) -> Iterator[Path]:
             yield path
 
 
+@pytest.mark.long
 async def test_nothing_that_was_said_leaves_the_record_but_to_its_readers(tmp_path: Path) -> None:
     async with contextlib.AsyncExitStack() as stack:
         stage = await stack.enter_async_context(

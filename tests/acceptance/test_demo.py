@@ -102,6 +102,7 @@ def test_one_asks_the_other_is_woken_and_answers(traces: Traces) -> None:
         assert line in err
 
 
+@pytest.mark.long
 def test_without_the_nerve_the_re_check_finds_it(traces: Traces) -> None:
     out, err = traces.finish(demo := traces.start("--nerve", "off"))
     assert (demo.returncode, err) == (0, "")
@@ -112,6 +113,7 @@ def test_without_the_nerve_the_re_check_finds_it(traces: Traces) -> None:
     assert "\x1b" not in out
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     shutil.which("tmux") is None, reason="tmux is not installed: its half of the demo is untested"
 )
@@ -145,6 +147,7 @@ def read_all(fd: int, *, within: float, meanwhile: Callable[[], None]) -> bytes:
     return shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_half_way_it_leaves_nothing(number: signal.Signals, traces: Traces) -> None:
     demo = traces.start()
@@ -154,6 +157,7 @@ def test_stopped_half_way_it_leaves_nothing(number: signal.Signals, traces: Trac
     assert (demo.returncode, err) == (1, "readyroom demo: stopped.\n")
 
 
+@pytest.mark.long
 def test_a_part_that_dies_ends_it_with_a_sentence(traces: Traces) -> None:
     demo = traces.start()
     wait_for("the second notifier", lambda: list(traces.folder.glob("*/lab/notifier.log")))

@@ -235,6 +235,7 @@ def test_the_files_are_private_and_no_secret_is_shown(running: Up) -> None:
     assert not [text for text in everything for token in tokens if token in text]
 
 
+@pytest.mark.long
 def test_pruning_finds_the_database_that_runs_here(running: Up) -> None:
     environment = {**clean_environment(running.folder.parent), "READYROOM_DATA_DIR": str(running.folder)}
     done = subprocess.run(
@@ -272,6 +273,7 @@ def test_a_signal_ends_everything_and_a_warm_start_keeps_the_data(up: Up, number
     assert "Only you can read them" not in up.shown()
 
 
+@pytest.mark.long
 def test_a_ctrl_c_of_the_whole_group_leaves_nothing(up: Up) -> None:
     up.start()
     os.killpg(up.pid, signal.SIGINT)
@@ -279,6 +281,7 @@ def test_a_ctrl_c_of_the_whole_group_leaves_nothing(up: Up) -> None:
     assert all_ended(up)
 
 
+@pytest.mark.long
 def test_it_stops_within_seconds_with_long_polls_and_nerve_links_open(talking: Up) -> None:
     asked = threading.Event()
 
@@ -314,6 +317,7 @@ def link(up: Up) -> Iterator[socket.socket]:
         yield connection
 
 
+@pytest.mark.long
 def test_a_second_ctrl_c_hurries(talking: Up) -> None:
     with link(talking):
         polling = threading.Thread(target=lambda: talking.call("POST", "/v1/poll", {"wait_seconds": 50}))
@@ -346,6 +350,7 @@ def test_after_a_kill_nothing_runs_and_nothing_acknowledged_is_lost(talking: Up)
     assert set(acknowledged) <= set(talking.bodies())
 
 
+@pytest.mark.long
 def test_a_start_right_after_a_kill_of_the_whole_group_succeeds(talking: Up) -> None:
     assert talking.say("kept")[0] == 201
     os.killpg(talking.pid, signal.SIGKILL)
@@ -354,6 +359,7 @@ def test_a_start_right_after_a_kill_of_the_whole_group_succeeds(talking: Up) -> 
     assert talking.bodies() == ["kept"]
 
 
+@pytest.mark.long
 def test_a_killed_postgresql_comes_back_and_nothing_acknowledged_is_lost(talking: Up) -> None:
     killed = talking.postmaster()
     statuses: set[int] = set()
@@ -418,6 +424,7 @@ def test_a_taken_port_is_told_and_nothing_is_started(up: Up) -> None:
     assert not (up.folder / "postgres").exists()
 
 
+@pytest.mark.long
 def test_a_second_up_on_one_folder_says_who_holds_it(running: Up) -> None:
     done = subprocess.run(
         [*READYROOM, "up", "--data-dir", str(running.folder), "--port", "0"],
@@ -465,6 +472,7 @@ def test_a_data_folder_that_is_a_file_is_said_in_plain_words(up: Up) -> None:
     assert "Errno" not in up.shown()
 
 
+@pytest.mark.long
 def test_a_lost_box_token_is_replaced(up: Up) -> None:
     up.start()
     lost = up.box_token()
@@ -475,6 +483,7 @@ def test_a_lost_box_token_is_replaced(up: Up) -> None:
     assert up.call("GET", "/v1/whoami")[0] == 200
 
 
+@pytest.mark.long
 def test_a_database_elsewhere_leaves_postgresql_out(new_up: Callable[[], Up], database_url: str) -> None:
     up = new_up().start(env={"READYROOM_DATABASE_URL": database_url})
     assert [child.name() for child in up.children() if child.name() == "postgres"] == []
@@ -483,12 +492,14 @@ def test_a_database_elsewhere_leaves_postgresql_out(new_up: Callable[[], Up], da
     assert not (up.folder / "postgres").exists()
 
 
+@pytest.mark.long
 def test_listening_beyond_this_machine_is_warned_of(up: Up) -> None:
     up.start("--host", "0.0.0.0")
     assert "TLS proxy" in up.shown()
     assert up.facts()["url"].startswith("http://127.0.0.1:")
 
 
+@pytest.mark.long
 def test_the_notifier_runs_and_comes_back(up: Up) -> None:
     up.start(notifier=True)
 
@@ -513,6 +524,7 @@ def is_notifier(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_it_reloads_at_sighup_and_ends_with_its_terminal(up: Up) -> None:
     """A terminal that closes takes everything with it."""
     command = [*READYROOM, "up", "--data-dir", str(up.folder), "--port", "0", "--no-notifier"]
@@ -541,6 +553,7 @@ def drain(terminal: int, shuts: threading.Event) -> None:
                 os.read(terminal, 4096)
 
 
+@pytest.mark.long
 @as_root
 def test_as_root_in_a_closed_folder_postgresql_lives_where_its_account_can_reach_it(up: Up) -> None:
     up.folder.parent.chmod(0o700)

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
+import pytest
 import structlog
 
 from broker_bridge.admission import AskTheRecord
@@ -86,6 +87,7 @@ async def test_several_with_one_redis_are_one_nerve(
         assert overheard == []
 
 
+@pytest.mark.long
 async def test_it_looks_at_its_links_and_a_record_that_is_away_or_at_fault_parts_nobody(
     database_url: str, tmp_path: Path
 ) -> None:

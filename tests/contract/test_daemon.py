@@ -83,6 +83,7 @@ async def test_a_dialog_holds_until_it_closes(box: Box, speaker: Party) -> None:
         assert len(box.wakes) == 1
 
 
+@pytest.mark.long
 async def test_a_message_at_any_moment_of_a_turns_end_is_read(box: Box, speaker: Party) -> None:
     handle = await box.session(ROOM)
     async with box.resting(handle) as agent:
@@ -121,6 +122,7 @@ async def test_without_the_nerve_the_sweep_wakes(database_url: str, tmp_path: Pa
             await until(lambda: agent.read() == ["slowly"], "it was read")
 
 
+@pytest.mark.long
 async def test_the_daemon_starts_before_its_record(database_url: str, tmp_path: Path) -> None:
     settings = settings_for(database_url, tmp_path)
     async with running(settings) as record, box_of(record) as box, speaker_in(record, ROOM) as speaker:
@@ -166,6 +168,7 @@ async def test_a_session_whose_first_check_in_was_not_heard_keeps_its_handle_in_
     assert first.body["agent"] == "desk-agent#1"
 
 
+@pytest.mark.long
 async def test_a_restart_knows_the_sessions_again(box: Box, speaker: Party) -> None:
     handle, other = await box.session(ROOM), await box.session(ROOM)
     async with box.resting(handle) as agent, box.resting(other) as gone:
@@ -217,6 +220,7 @@ async def test_another_process_with_the_same_handle_is_shown_and_changes_nothing
         await box.until_row(handle, state="idle", pid=agent.child.pid, second_process=second.child.pid)
 
 
+@pytest.mark.long
 async def test_two_live_processes_on_one_handle_are_told_to_the_record_as_long_as_both_live(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +262,7 @@ async def noticed_at(database_url: str, handle: str) -> dt.datetime:
         await connection.close()
 
 
+@pytest.mark.long
 async def test_a_launched_session_is_left_alone_until_its_hooks_speak(box: Box, speaker: Party) -> None:
     handle = await box.session(ROOM)
     async with box.agent(handle) as agent:

@@ -72,6 +72,7 @@ def call(command: str, environ: dict[str, str], *more: str) -> subprocess.Comple
     return subprocess.run(done, env=environ, capture_output=True, text=True, timeout=WITHIN, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_cleanly_when_told(environ: dict[str, str], number: signal.Signals) -> None:
     with notifier(environ) as running:
@@ -85,6 +86,7 @@ def test_it_stops_cleanly_when_told(environ: dict[str, str], number: signal.Sign
     assert environ["READYROOM_TOKEN"] not in log
 
 
+@pytest.mark.long
 def test_a_killed_one_does_not_block_the_next_start(environ: dict[str, str]) -> None:
     with notifier(environ) as running:
         running.kill()
@@ -102,6 +104,7 @@ def test_a_second_one_says_who_runs(environ: dict[str, str]) -> None:
         assert "READYROOM_RUNTIME_DIR" in second.stderr
 
 
+@pytest.mark.long
 def test_without_a_record_it_says_where_to_get_one(environ: dict[str, str]) -> None:
     del environ["READYROOM_URL"], environ["READYROOM_TOKEN"]
     done = call("notifier", environ)
@@ -131,12 +134,14 @@ def test_status_shows_what_is_known(environ: dict[str, str]) -> None:
         assert (session["agent"], session["state"], session["pid"]) == ("desk-agent#1", "busy", os.getpid())
 
 
+@pytest.mark.long
 def test_a_long_runtime_folder_has_a_socket_all_the_same(environ: dict[str, str]) -> None:
     environ["READYROOM_RUNTIME_DIR"] = f"{environ['HOME']}/{'long' * 40}"
     with notifier(environ):
         assert json.loads(call("status", environ, "--json").stdout)["running"]
 
 
+@pytest.mark.long
 def test_wrong_usage_is_said(environ: dict[str, str]) -> None:
     assert call("notifier", environ, "--fast").returncode == 2
     assert call("status", environ, "everything").returncode == 2

@@ -53,6 +53,7 @@ async def listens(answers: Answers) -> AsyncIterator[Ear]:
 def _ignore(*_: Any) -> None: ...
 
 
+@pytest.mark.long
 async def test_it_asks_every_second_or_so_until_the_record_says_where_the_nerve_is() -> None:
     answers = Answers()
     async with served() as (_, url), listens(answers) as it:

@@ -68,6 +68,7 @@ def test_a_hook_never_fails_for_want_of_output(tmp_path: Path) -> None:
         assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="NOT RUN: only Linux has /dev/full")
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["poll", "--help"], ["up", "--help"]])
 def test_a_full_disk_is_said_in_plain_words(arguments: list[str], tmp_path: Path) -> None:
@@ -89,6 +90,7 @@ def test_ctrl_c_while_it_starts_ends_it_silently(module: str) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
 
 
+@pytest.mark.long
 def test_a_url_that_is_none_is_said_in_plain_words(tmp_path: Path) -> None:
     for command in ("rooms", "broker"):
         ended = call([command], tmp_path, READYROOM_URL="http://[::1")
@@ -96,6 +98,7 @@ def test_a_url_that_is_none_is_said_in_plain_words(tmp_path: Path) -> None:
         assert ended.stderr.startswith("readyroom: 'http://[::1' is no URL of a record")
 
 
+@pytest.mark.long
 def test_a_token_file_that_never_ends_is_said_in_plain_words(tmp_path: Path) -> None:
     given = {"READYROOM_URL": "http://127.0.0.1:9", "READYROOM_TOKEN_FILE": "/dev/zero"}
     rooms = call(["rooms"], tmp_path, **given)

@@ -132,6 +132,7 @@ async def test_what_waits_for_a_broker_is_bounded_and_counted() -> None:
         assert nerve.dropped == 2_000
 
 
+@pytest.mark.long
 async def test_a_long_backlog_is_said_when_the_broker_is_back() -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -251,6 +252,7 @@ async def test_more_names_than_a_frame_holds_are_told_in_several() -> None:
         assert heard == [nudge()]
 
 
+@pytest.mark.long
 async def test_nothing_is_left_of_links_that_were_lost() -> None:
     async with served() as (broker, url), listening(url) as (_, _, states):
         for _ in range(6):

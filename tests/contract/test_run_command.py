@@ -143,6 +143,7 @@ def test_it_joins_the_rooms_that_it_is_given(box: Box) -> None:
         assert agent in [row["agent"] for row in inside.ask("who", room)["members"]]
 
 
+@pytest.mark.long
 def test_the_same_role_program_and_folder_take_the_handle_up_again(box: Box, tmp_path: Path) -> None:
     first = box.handle("--role", "again")
     assert box.row(first)["state"] == "offline"
@@ -153,6 +154,7 @@ def test_the_same_role_program_and_folder_take_the_handle_up_again(box: Box, tmp
     assert box.handle("--role", "other") != first
 
 
+@pytest.mark.long
 def test_the_newest_of_several_is_taken_up(box: Box) -> None:
     first = box.handle("--role", "newest")
     second = box.handle("--role", "newest", "--new")
@@ -160,6 +162,7 @@ def test_the_newest_of_several_is_taken_up(box: Box) -> None:
     assert box.handle("--role", "newest") == second
 
 
+@pytest.mark.long
 def test_two_at_a_time_never_share_a_handle(box: Box, tmp_path: Path) -> None:
     shared = box.handle("--role", "twin")
     humans = [
@@ -213,6 +216,7 @@ def test_without_a_record_nothing_is_run(box: Box, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.long
 def test_the_notifier_knows_the_session_whenever_it_starts(
     box: Box, notifier: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ async def box(record: Running) -> AsyncIterator[Box]:
         yield box
 
 
+@pytest.mark.long
 async def test_a_command_in_a_session_speaks_as_the_handle_that_the_notifier_gave_it(box: Box) -> None:
     async with box.resting(None) as agent:
         (row,) = (await box.ask(op="status"))["sessions"]

@@ -173,6 +173,7 @@ def judge(row: tuple[object, ...], readings: Sequence[Reading]) -> None:
     assert len(everything) == row[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rooms", [1, 8])
 @pytest.mark.timeout(300)
 async def test_two_thousand_messages_reach_each_reader_once_and_in_order(

@@ -201,6 +201,7 @@ async def go_on(life: Life, minted: str) -> None:
     assert (await life.revoked.get("/v1/whoami")).status == 401
 
 
+@pytest.mark.long
 async def test_a_small_record_goes_on_in_a_fresh_cluster(
     postgres: Postgres, fresh: Postgres, database_url: str, tmp_path: Path
 ) -> None:

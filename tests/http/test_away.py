@@ -32,6 +32,7 @@ def own_postgres() -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.long
 async def test_a_record_starts_without_postgresql_and_serves_when_it_comes(
     own_postgres: Postgres, tmp_path: Path
 ) -> None:

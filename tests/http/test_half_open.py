@@ -123,12 +123,14 @@ async def test_the_second_request_of_a_connection_is_awaited_no_longer(port: int
         assert await ends(reader) < DEADLINE
 
 
+@pytest.mark.long
 async def test_a_long_poll_outlasts_every_patience(port: int) -> None:
     url = f"http://127.0.0.1:{port}/slow/6"
     async with aiohttp.ClientSession() as http, http.post(url, json={}) as answer:
         assert await answer.text() == "ok"
 
 
+@pytest.mark.long
 async def test_a_long_poll_outlasts_half_a_request_behind_it(port: int) -> None:
     async with connected(port) as (reader, writer):
         writer.write(FOLLOWED.replace(b"/slow", b"/slow/4") + b"GET /sl")

@@ -307,6 +307,7 @@ def test_every_ceiling_has_its_rush() -> None:
     assert {name.upper() for name in ceilings} == set(CEILINGS)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_no_ceiling_is_passed_by_many_at_once_through_two_records(
     database_url: str, tmp_path: Path

@@ -134,6 +134,7 @@ async def test_what_nobody_took_is_reported_before_it_goes(record: Running, data
     assert (done.deleted, done.expired) == (1, 0)
 
 
+@pytest.mark.long
 async def test_what_is_large_goes_in_parts_that_are_small(record: Running, database_url: str) -> None:
     _, speaker, _ = await pair(record)
     body = "word " * 13_000
@@ -151,6 +152,7 @@ async def test_what_is_large_goes_in_parts_that_are_small(record: Running, datab
     assert max(count for count, _ in parts) >= 40
 
 
+@pytest.mark.long
 async def test_two_replicas_prune_at_once_beside_those_who_write_and_read(
     record: Running, second: Running, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

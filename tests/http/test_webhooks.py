@@ -391,6 +391,7 @@ async def test_a_nudge_survives_a_restart(database_url: str, tmp_path: Path, rec
     assert Webhook(hook["secret"]).verify(taken.raw, dict(taken.headers)) == taken.nudge
 
 
+@pytest.mark.long
 async def test_a_record_killed_right_after_its_answer_owes_no_nudge(
     database_url: str, tmp_path: Path, receiver: Receiver
 ) -> None:
@@ -413,6 +414,7 @@ async def test_a_record_killed_right_after_its_answer_owes_no_nudge(
     assert {each.nudge["conv"] for each in got} == {"api"}
 
 
+@pytest.mark.long
 async def test_two_replicas_deliver_each_nudge_once(
     record: Running, database_url: str, tmp_path: Path, receiver: Receiver
 ) -> None:

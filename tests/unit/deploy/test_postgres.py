@@ -96,6 +96,7 @@ def ended(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.long
 def test_a_clean_stop_keeps_the_data(folder: Path) -> None:
     with Postgres(folder) as server:
         ask(server, "CREATE TABLE kept AS SELECT 1 AS n")
@@ -114,6 +115,7 @@ def test_a_killed_server_keeps_what_was_committed_and_comes_back(folder: Path) -
         assert ask(server, "SELECT n FROM kept") == [(1,)]
 
 
+@pytest.mark.long
 @on_linux
 def test_the_server_goes_down_with_a_killed_owner(folder: Path) -> None:
     process, server = owner(folder)
@@ -122,6 +124,7 @@ def test_the_server_goes_down_with_a_killed_owner(folder: Path) -> None:
     assert not (Postgres(folder).data_dir / "postgres/data/postmaster.pid").exists()
 
 
+@pytest.mark.long
 def test_a_start_right_after_the_owner_was_killed_succeeds(folder: Path) -> None:
     process, _ = owner(folder)
     kill(process)
@@ -129,6 +132,7 @@ def test_a_start_right_after_the_owner_was_killed_succeeds(folder: Path) -> None
         assert ask(server, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_server_that_outlived_its_owner_is_replaced(folder: Path) -> None:
     process, orphan = owner(folder, "orphaned")
     kill(process)
@@ -138,6 +142,7 @@ def test_a_server_that_outlived_its_owner_is_replaced(folder: Path) -> None:
         assert ask(server, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_pid_file_that_names_another_living_process_does_not_block(folder: Path) -> None:
     with Postgres(folder) as server:
         account = server.programs.account
@@ -153,6 +158,7 @@ def test_a_pid_file_that_names_another_living_process_does_not_block(folder: Pat
         bystander.wait()
 
 
+@pytest.mark.long
 def test_a_half_made_cluster_is_made_anew(folder: Path) -> None:
     account = borrowed()
     half = folder / "postgres" / "data.new"
@@ -185,6 +191,7 @@ def test_a_start_that_fails_says_why_and_lets_go(folder: Path) -> None:
         assert ask(server, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["long" * 40, """odd, name "with" % and '"""])
 def test_any_folder_name_will_do(folder: Path, name: str) -> None:
     inner = folder / name
@@ -248,6 +255,7 @@ def test_as_root_a_closed_folder_says_where_the_cluster_is_and_keeps_its_mode(fo
         remove(data_dir)
 
 
+@pytest.mark.long
 @as_root
 def test_as_root_a_folder_made_anew_at_the_same_path_starts_empty(folder: Path) -> None:
     folder.chmod(0o700)
@@ -264,6 +272,7 @@ def test_as_root_a_folder_made_anew_at_the_same_path_starts_empty(folder: Path) 
     assert len(set(homes)) == 2
 
 
+@pytest.mark.long
 @as_root
 def test_as_root_a_strict_umask_shuts_nobody_out(folder: Path) -> None:
     before = os.umask(0o077)
@@ -274,6 +283,7 @@ def test_as_root_a_strict_umask_shuts_nobody_out(folder: Path) -> None:
         os.umask(before)
 
 
+@pytest.mark.long
 @as_root
 def test_as_root_programs_that_the_account_cannot_reach_are_copied_once(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -69,7 +69,7 @@ def test_a_dialog_is_never_answered_by_a_wake(begin: Begin, way: Way) -> None:
     for number in range(1, 4):
         message = session.office.say_elsewhere(session.room, f"news {number}")
         session.until_row(state="waiting", hold="dialog open", unread=number)
-    session.until_sender_is_told(message, "held: dialog open")
+    session.until_sender_is_told(message, "held: permission dialog open")
     assert [row["hold"] for row in session.office.status()["sessions"] if row["dialog"]] == ["dialog open"]
     assert claude.typed() == typed
     assert claude.dialog() == dialog
@@ -102,7 +102,7 @@ def test_a_half_typed_line_is_left_alone(begin: Begin, way: Way, ending: str) ->
 
     message = session.office.say_elsewhere(session.room, "there is news")
     session.until_row(state="idle", hold="draft", draft=True, unread=1)
-    session.until_sender_is_told(message, "held: draft")
+    session.until_sender_is_told(message, "held: someone is typing")
     assert claude.typed() == typed
     claude.terminal.until_shown("half a line")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import asyncpg
@@ -68,20 +69,20 @@ OVERLAPS = [
 ]
 
 
-@pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
-@pytest.mark.parametrize("order", ["one", "other", "at once"])
 async def test_names_that_overlap_cannot_both_be_whichever_comes_first(
-    overlap: tuple[Name, Name], order: str, record: Running, second: Running
+    record: Running, second: Running, subtests: pytest.Subtests
 ) -> None:
     other = await record.box("other")
-    one, two = overlap if order != "other" else overlap[::-1]
-    if order == "at once":
-        replies = list(await asyncio.gather(named(record, other, one), named(second, other, two)))
-    else:
-        replies = [await named(record, other, one), await named(second, other, two)]
-        assert replies[0].status < 300
-    assert sorted(reply.status < 300 for reply in replies) == [False, True]
-    assert [reply.code for reply in replies if reply.status >= 300] == ["name_taken"]
+    for n, (order, overlap) in enumerate(itertools.product(("one", "other", "at once"), OVERLAPS)):
+        one, two = [(kind, f"{n}{text}") for kind, text in overlap[:: -1 if order == "other" else 1]]
+        with subtests.test(order, one=one, two=two):
+            if order == "at once":
+                replies = list(await asyncio.gather(named(record, other, one), named(second, other, two)))
+            else:
+                replies = [await named(record, other, one), await named(second, other, two)]
+                assert replies[0].status < 300
+            assert sorted(reply.status < 300 for reply in replies) == [False, True]
+            assert [reply.code for reply in replies if reply.status >= 300] == ["name_taken"]
 
 
 async def named(record: Running, other: Party, name: Name) -> Reply:

@@ -70,30 +70,37 @@ CHECK_INS: list[dict[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("first", CHECK_INS, ids=str)
 async def test_a_key_with_other_content_is_refused_and_changes_nothing(
-    first: dict[str, str], database_url: str, tmp_path: Path
+    database_url: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     settings = settings_for(database_url, tmp_path)
     key = {"Idempotency-Key": "a-key"}
+    cases = []
     async with running(settings) as record:
-        box = await record.box("work3")
-        for _ in range(2):
-            await record.session(box)
-        made = await box.post("/v1/checkin", first, headers=key)
-        assert made.status == (200 if "resume" in first else 201)
-        known = (await box.get("/v1/agents?retired=true")).body["agents"]
+        for n, first in enumerate(CHECK_INS):
+            await record.operator.post("/v1/admin/realms", {"name": f"realm{n}"})
+            box = await record.box("work3", realm=f"realm{n}")
+            for _ in range(2):
+                await record.session(box)
+            made = await box.post("/v1/checkin", first, headers=key)
+            assert made.status == (200 if "resume" in first else 201)
+            known = (await box.get("/v1/agents?retired=true")).body["agents"]
+            cases.append((first, str(box.token), made.body["agent"], known))
     async with running(settings) as record:
-        box = record.holding(str(box.token))
-        for other in CHECK_INS:
-            reply = await box.post("/v1/checkin", other, headers=key)
-            if other == first:
-                assert (reply.status, reply.body["agent"]) == (200, made.body["agent"])
-            else:
-                assert (reply.status, reply.code) == (409, "client_id_reused"), other
-                assert reply.body["agent"] == made.body["agent"]
-        rows = (await box.get("/v1/agents?retired=true")).body["agents"]
-        assert [{**row, "last_seen": None} for row in rows] == [{**row, "last_seen": None} for row in known]
+        for first, token, agent, known in cases:
+            with subtests.test(first=first):
+                box = record.holding(token)
+                for other in CHECK_INS:
+                    reply = await box.post("/v1/checkin", other, headers=key)
+                    if other == first:
+                        assert (reply.status, reply.body["agent"]) == (200, agent)
+                    else:
+                        assert (reply.status, reply.code) == (409, "client_id_reused"), other
+                        assert reply.body["agent"] == agent
+                rows = (await box.get("/v1/agents?retired=true")).body["agents"]
+                for row in rows + known:
+                    row["last_seen"] = None
+                assert rows == known
 
 
 async def test_of_twins_with_one_key_and_other_content_one_is_checked_in(
@@ -113,16 +120,17 @@ async def test_of_twins_with_one_key_and_other_content_one_is_checked_in(
     assert await roster_of(box) == ["work3", *agents]
 
 
-@pytest.mark.parametrize("other", ["a-key", "another"])
-async def test_two_keys_are_refused_and_change_nothing(record: Running, other: str) -> None:
+async def test_two_keys_are_refused_and_change_nothing(record: Running, subtests: pytest.Subtests) -> None:
     box = await record.box("work3")
     await box.post("/v1/rooms", {"name": "api"})
-    both = [("Idempotency-Key", "a-key"), ("Idempotency-Key", other)]
-    for path, body in (("/v1/checkin", {}), ("/v1/rooms/api/messages", {"body": "hello"})):
-        refused = await box.post(path, body, headers=both)
-        assert (refused.status, refused.body["field"]) == (422, "Idempotency-Key"), path
-    assert await roster_of(box) == ["work3"]
-    assert (await box.get("/v1/rooms/api/messages")).body["messages"] == []
+    for other in ("a-key", "another"):
+        with subtests.test(other):
+            both = [("Idempotency-Key", "a-key"), ("Idempotency-Key", other)]
+            for path, body in (("/v1/checkin", {}), ("/v1/rooms/api/messages", {"body": "hello"})):
+                refused = await box.post(path, body, headers=both)
+                assert (refused.status, refused.body["field"]) == (422, "Idempotency-Key"), path
+            assert await roster_of(box) == ["work3"]
+            assert (await box.get("/v1/rooms/api/messages")).body["messages"] == []
 
 
 async def test_a_key_is_the_boxs_own(record: Running) -> None:

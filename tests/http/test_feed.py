@@ -56,20 +56,22 @@ async def test_a_waiting_feed_answers_when_something_comes(pair: tuple[Party, Pa
     assert (await waiting)[0][0] == "now"
 
 
-@pytest.mark.parametrize("cursor", ["x", "gA", "%00", "ü", "wKo", "gc8BAAAAAAAAAAAB"])
 async def test_a_cursor_that_was_never_given_is_refused_or_harmless(
-    pair: tuple[Party, Party], cursor: str
+    pair: tuple[Party, Party], subtests: pytest.Subtests
 ) -> None:
     speaker, reader = pair
     await said(speaker, "one", "hello")
-    reply = await reader.get(f"/v1/messages?cursor={cursor}")
-    assert reply.status == 200 or (reply.status, reply.body["field"]) == (422, "cursor")
+    for cursor in ("x", "gA", "%00", "ü", "wKo", "gc8BAAAAAAAAAAAB"):
+        with subtests.test(cursor):
+            reply = await reader.get(f"/v1/messages?cursor={cursor}")
+            assert reply.status == 200 or (reply.status, reply.body["field"]) == (422, "cursor")
 
 
-@pytest.mark.parametrize(("query", "field"), [("limit=0", "limit"), ("limit=x", "limit"), ("page=2", "page")])
-async def test_a_bad_query_names_the_field(pair: tuple[Party, Party], query: str, field: str) -> None:
-    reply = await pair[1].get(f"/v1/messages?{query}")
-    assert (reply.status, reply.body["field"]) == (422, field)
+async def test_a_bad_query_names_the_field(pair: tuple[Party, Party], subtests: pytest.Subtests) -> None:
+    for query, field in (("limit=0", "limit"), ("limit=x", "limit"), ("page=2", "page")):
+        with subtests.test(query):
+            reply = await pair[1].get(f"/v1/messages?{query}")
+            assert (reply.status, reply.body["field"]) == (422, field)
 
 
 async def test_a_receipt_says_who_has_read_and_why_others_have_not(record: Running) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from typing import Any
 
 import asyncpg
@@ -61,26 +62,27 @@ async def test_what_is_no_handle_is_refused(record: Running) -> None:
         assert "work3-agent-reach#1" in reply.body["detail"]
 
 
-@pytest.mark.parametrize("path", ["/v1/checkout", "/v1/poll"], ids=["rest", "lane"])
-@pytest.mark.parametrize("other", ["work3-agent#1", "work3-agent#2"])
-async def test_two_handles_are_none(record: Running, path: str, other: str) -> None:
+async def test_two_handles_are_none(record: Running, subtests: pytest.Subtests) -> None:
     box = await record.box("work3")
-    both = [("X-Tyode-Agent", "work3-agent#1"), ("X-Tyode-Agent", other)]
-    refused = await box.post(path, {}, headers=both)
-    assert (refused.status, refused.code) == (400, "bad_handle")
-    assert refused.headers["x-tyode-agent"] == "work3"
-    assert [row["agent"] for row in (await box.get("/v1/agents")).body["agents"]] == ["work3"]
+    for path, other in product(("/v1/checkout", "/v1/poll"), ("work3-agent#1", "work3-agent#2")):
+        with subtests.test(path, other=other):
+            both = [("X-Tyode-Agent", "work3-agent#1"), ("X-Tyode-Agent", other)]
+            refused = await box.post(path, {}, headers=both)
+            assert (refused.status, refused.code) == (400, "bad_handle")
+            assert refused.headers["x-tyode-agent"] == "work3"
+            assert [row["agent"] for row in (await box.get("/v1/agents")).body["agents"]] == ["work3"]
 
 
-@pytest.mark.parametrize("path", ["/v1/checkin", "/v1/poll"], ids=["rest", "lane"])
-@pytest.mark.parametrize("other", ["Basic eA==", "", "Bearer", "Bearer nope"])
-async def test_of_two_authorizations_neither_counts(record: Running, path: str, other: str) -> None:
+async def test_of_two_authorizations_neither_counts(record: Running, subtests: pytest.Subtests) -> None:
     box = await record.box("work3")
-    one, another = ("Authorization", f"Bearer {box.token}"), ("Authorization", other)
-    for both in ([one, another], [another, one]):
-        refused = await record.stranger.post(path, {}, headers=both)
-        assert (refused.status, refused.code) == (401, "unauthenticated")
-        assert "x-tyode-agent" not in refused.headers
+    one = ("Authorization", f"Bearer {box.token}")
+    for path, other in product(("/v1/checkin", "/v1/poll"), ("Basic eA==", "", "Bearer", "Bearer nope")):
+        another = ("Authorization", other)
+        with subtests.test(path, other=other):
+            for both in ([one, another], [another, one]):
+                refused = await record.stranger.post(path, {}, headers=both)
+                assert (refused.status, refused.code) == (401, "unauthenticated")
+                assert "x-tyode-agent" not in refused.headers
 
 
 async def test_a_foreign_handle_leaves_the_bare_box_and_is_counted(record: Running) -> None:

@@ -57,17 +57,19 @@ async def test_joining_brings_the_newest_earlier_messages_marked_as_replayed(rec
     assert messages[0]["text"] == "[message from work3-agent#1, sent before you started] m27"
 
 
-@pytest.mark.parametrize(("backfill", "unread"), [("none", 0), ("all", 30), (5, 5), (None, 20), (0, 0)])
 async def test_backfill_says_how_much_is_unread_after_joining(
-    record: Running, backfill: Any, unread: int
+    record: Running, subtests: pytest.Subtests
 ) -> None:
     box, other = await record.box("work3"), await record.box("devmac")
-    speaker, late = await record.session(box), await record.session(other)
+    speaker = await record.session(box)
     await speaker.post("/v1/rooms", {"name": "api"})
     await asyncio.gather(*(said(speaker, "api", f"m{n}") for n in range(30)))
-    joined = await late.post("/v1/rooms/api/join", {} if backfill is None else {"backfill": backfill})
-    assert joined.body["unread"] == unread
-    assert len(await bodies(late)) == unread
+    for backfill, unread in (("none", 0), ("all", 30), (5, 5), (None, 20), (0, 0)):
+        with subtests.test(backfill=backfill):
+            late = await record.session(other)
+            joined = await late.post("/v1/rooms/api/join", {} if backfill is None else {"backfill": backfill})
+            assert joined.body["unread"] == unread
+            assert len(await bodies(late)) == unread
 
 
 async def test_backfill_does_not_count_what_the_echo_rule_hides(record: Running) -> None:
@@ -125,14 +127,22 @@ async def test_a_stranger_reads_nothing_and_learns_how_to_join(record: Running) 
         assert "/v1/rooms/api/join" in reply.body["detail"]
 
 
-@pytest.mark.parametrize("room", ["nowhere", "%40everyone", "%40work3", "a%2Fb", "A", "a" * 200])
-async def test_a_room_that_is_not_there_or_hidden_is_not_found(record: Running, room: str) -> None:
+async def test_a_room_that_is_not_there_or_hidden_is_not_found(
+    record: Running, subtests: pytest.Subtests
+) -> None:
     session = await record.session(await record.box("work3"))
-    for method, path in (("POST", "join"), ("POST", "leave"), ("GET", "members"), ("GET", "messages")):
-        reply = await session.call(method, f"/v1/rooms/{room}/{path}")
-        assert reply.status == 404, (path, reply)
-    reply = await session.post(f"/v1/rooms/{room}/messages", {"body": "x"})
-    assert reply.status == 404
+    for room in ("nowhere", "%40everyone", "%40work3", "a%2Fb", "A", "a" * 200):
+        with subtests.test(room):
+            for method, path in (
+                ("POST", "join"),
+                ("POST", "leave"),
+                ("GET", "members"),
+                ("GET", "messages"),
+            ):
+                reply = await session.call(method, f"/v1/rooms/{room}/{path}")
+                assert reply.status == 404, (path, reply)
+            reply = await session.post(f"/v1/rooms/{room}/messages", {"body": "x"})
+            assert reply.status == 404
 
 
 async def test_members_show_how_far_each_has_read(record: Running) -> None:

@@ -45,14 +45,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "field"), BAD)
 async def test_a_bad_field_is_named_and_nothing_is_stored(
-    pair: tuple[Party, Party], body: dict[str, Any], field: str
+    pair: tuple[Party, Party], subtests: pytest.Subtests
 ) -> None:
     speaker, reader = pair
-    reply = await speaker.post("/v1/rooms/api/messages", body)
-    assert (reply.status, reply.body["field"]) == (422, field), reply
-    assert await bodies(reader) == []
+    for body, field in BAD:
+        with subtests.test(body=body):
+            reply = await speaker.post("/v1/rooms/api/messages", body)
+            assert await bodies(reader) == []
+            assert (reply.status, reply.body["field"]) == (422, field), reply
 
 
 RAW: list[tuple[bytes, int]] = [
@@ -66,15 +67,16 @@ RAW: list[tuple[bytes, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "status"), RAW, ids=lambda value: str(value)[:24])
 async def test_what_is_no_message_is_refused_as_a_problem(
-    pair: tuple[Party, Party], raw: bytes, status: int
+    pair: tuple[Party, Party], subtests: pytest.Subtests
 ) -> None:
     speaker, reader = pair
-    reply = await speaker.call("POST", "/v1/rooms/api/messages", raw=raw)
-    assert reply.status == status, reply
-    assert reply.code
-    assert await bodies(reader) == []
+    for raw, status in RAW:
+        with subtests.test(raw=raw):
+            reply = await speaker.call("POST", "/v1/rooms/api/messages", raw=raw)
+            assert await bodies(reader) == []
+            assert reply.status == status, reply
+            assert reply.code
 
 
 async def test_a_request_beyond_every_limit_is_refused_while_it_comes(pair: tuple[Party, Party]) -> None:
@@ -171,32 +173,32 @@ async def test_what_is_said_to_one_member_reaches_that_member_alone(record: Runn
     assert [(message["body"], message["to"]) for message in history] == [("psst", "reach")]
 
 
-@pytest.mark.parametrize(
-    "to", ["agent://main/reach", "agent://main/work3-agent-reach#1", "agent://main/everyone"]
-)
-async def test_in_a_room_an_address_may_name_the_realm_too(record: Running, to: str) -> None:
+async def test_in_a_room_an_address_may_name_the_realm_too(
+    record: Running, subtests: pytest.Subtests
+) -> None:
     box = await record.box("work3")
     one, two = await record.session(box), await record.session(box, "reach")
     for party in (one, two):
         await party.post("/v1/rooms", {"name": "api"})
-    reply = await one.post("/v1/rooms/api/messages", {"body": "psst", "to": to})
-    assert [each["agent"] for each in reply.body["receipt"]["accepted"]] == ["work3-agent-reach#1"]
-    assert await bodies(two) == ["psst"]
+    for to in ("agent://main/reach", "agent://main/work3-agent-reach#1", "agent://main/everyone"):
+        with subtests.test(to):
+            reply = await one.post("/v1/rooms/api/messages", {"body": "psst", "to": to})
+            assert await bodies(two) == ["psst"]
+            assert [each["agent"] for each in reply.body["receipt"]["accepted"]] == ["work3-agent-reach#1"]
 
 
-@pytest.mark.parametrize(
-    ("to", "heard"),
-    [
-        ("devmac-agent-front#1", {"front"}),
-        ("devmac-agent-front", {"front"}),
-        ("front", {"front"}),
-        ("devmac", {"front", "plain", "devmac"}),
-        ("agent://main/devmac-agent#1", {"plain"}),
-        ("everyone", {"front", "plain", "devmac", "sibling", "eric"}),
-        ("eric", {"eric"}),
-    ],
-)
-async def test_an_address_reaches_whom_it_names(record: Running, to: str, heard: set[str]) -> None:
+HEARD = [
+    ("devmac-agent-front#1", {"front"}),
+    ("devmac-agent-front", {"front"}),
+    ("front", {"front"}),
+    ("devmac", {"front", "plain", "devmac"}),
+    ("agent://main/devmac-agent#1", {"plain"}),
+    ("everyone", {"front", "plain", "devmac", "sibling", "eric"}),
+    ("eric", {"eric"}),
+]
+
+
+async def test_an_address_reaches_whom_it_names(record: Running, subtests: pytest.Subtests) -> None:
     work3, devmac = await record.box("work3"), await record.box("devmac")
     sender = await record.session(work3)
     parties = {
@@ -207,25 +209,28 @@ async def test_an_address_reaches_whom_it_names(record: Running, to: str, heard:
         "work3": work3,
         "eric": await record.person("eric"),
     }
-    reply = await sender.post("/v1/messages", {"to": to, "body": "hello"})
-    assert reply.status == 201, reply
-    got = {name for name, party in parties.items() if await bodies(party) == ["hello"]}
-    assert got == heard
-    assert reply.body["message"]["room"] == f"@{to.removeprefix('agent://main/')}"
-    assert len(reply.body["receipt"]["accepted"]) == len(heard)
+    for to, heard in HEARD:
+        with subtests.test(to):
+            reply = await sender.post("/v1/messages", {"to": to, "body": "hello"})
+            assert reply.status == 201, reply
+            got = {name for name, party in parties.items() if await bodies(party) == ["hello"]}
+            assert got == heard
+            assert reply.body["message"]["room"] == f"@{to.removeprefix('agent://main/')}"
+            assert len(reply.body["receipt"]["accepted"]) == len(heard)
 
 
-@pytest.mark.parametrize(
-    "to", ["nobody", "work3-agent#9", "work3", "work3-agent#1", "agent://other/devmac", "a b"]
-)
-async def test_an_address_that_nobody_else_answers_to_is_refused(record: Running, to: str) -> None:
+async def test_an_address_that_nobody_else_answers_to_is_refused(
+    record: Running, subtests: pytest.Subtests
+) -> None:
     work3 = await record.box("work3")
     sender, devmac = await record.session(work3), await record.box("devmac")
-    reply = await sender.post("/v1/messages", {"to": to, "body": "hello"})
-    assert reply.status == 422, reply
-    assert reply.body["code"] == "no_such_agent"
-    assert "devmac" in reply.body["addressable"]
-    assert await bodies(devmac) == []
+    for to in ("nobody", "work3-agent#9", "work3", "work3-agent#1", "agent://other/devmac", "a b"):
+        with subtests.test(to):
+            reply = await sender.post("/v1/messages", {"to": to, "body": "hello"})
+            assert await bodies(devmac) == []
+            assert reply.status == 422, reply
+            assert reply.body["code"] == "no_such_agent"
+            assert "devmac" in reply.body["addressable"]
 
 
 async def test_the_limit_of_one_agent_is_not_another_ones(database_url: str, tmp_path: Any) -> None:

@@ -348,31 +348,31 @@ async def test_over_tls_with_host_and_name_as_the_url_has_them(
         assert imposter.got == []
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"url": 5},
-        {"url": "https://example.com/", "secret": "mine"},
-        {"url": ""},
-        {"url": "https://user:pass@example.com/"},
-        {"url": "https://127.0.0.2/"},
-        {"url": "http://127.0.0.2:8080/"},
-        {"url": "https://[::1]/"},
-        {"url": "https://nobody.invalid/"},
-        {"url": "https://example.com\u0000/"},
-        {"url": "ftp://127.0.0.1/"},
-    ],
-    ids=repr,
-)
+BAD: list[dict[str, Any]] = [
+    {},
+    {"url": 5},
+    {"url": "https://example.com/", "secret": "mine"},
+    {"url": ""},
+    {"url": "https://user:pass@example.com/"},
+    {"url": "https://127.0.0.2/"},
+    {"url": "http://127.0.0.2:8080/"},
+    {"url": "https://[::1]/"},
+    {"url": "https://nobody.invalid/"},
+    {"url": "https://example.com\u0000/"},
+    {"url": "ftp://127.0.0.1/"},
+]
+
+
 async def test_an_address_that_will_not_do_is_refused_and_nothing_is_stored(
-    record: Running, body: dict[str, Any]
+    record: Running, subtests: pytest.Subtests
 ) -> None:
     box = await record.box("work3")
-    refused = await box.post("/v1/webhooks", body)
-    assert (refused.status, refused.code) == (422, "invalid")
-    assert refused.body["field"] in {"url", "secret"}
-    assert await listed(box) == []
+    for body in BAD:
+        with subtests.test(body=body):
+            refused = await box.post("/v1/webhooks", body)
+            assert (refused.status, refused.code) == (422, "invalid")
+            assert refused.body["field"] in {"url", "secret"}
+            assert await listed(box) == []
     assert (await box.delete("/v1/webhooks/wh_%00")).status == 422
 
 

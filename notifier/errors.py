@@ -13,9 +13,8 @@ class AlreadyRunning(NotifierError):
     def __init__(self, runtime_dir: str, pid: int | None) -> None:
         who = f"process {pid}" if pid else "another process"
         super().__init__(
-            f"A notifier of this user runs already ({who}, {runtime_dir}). Use that one "
-            "(`readyroom status`), stop it first, or give this one a folder of its own in "
-            "READYROOM_RUNTIME_DIR."
+            f"A notifier of this user runs already ({who}, {runtime_dir}); `readyroom status` shows for "
+            "which record. Stop it, or give this one a folder of its own in READYROOM_RUNTIME_DIR."
         )
         self.pid = pid
 

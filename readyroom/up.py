@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import os
+import shlex
 import socket
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +23,9 @@ from deploy.programs import PostgresFailed
 from deploy.schema import SchemaFailed
 from deploy.server import RecordFailed
 from deploy.signals import StopAsked
+from notifier.daemon.lock import only_one
+from notifier.errors import NotifierError
+from notifier.paths import runtime_dir
 from notifier.settings import in_words
 from readyroom import __version__
 from readyroom.entrance import enter
@@ -52,7 +57,7 @@ def up(
 ) -> None:
     """Run PostgreSQL, the record, the nerve and this box's notifier. Ctrl-C stops all of them."""
     settings = service_settings(host=host, port=port)
-    folder = DataFolder(data_dir or platformdirs.user_data_path("readyroom"))
+    folder = DataFolder(data_dir or usual_data())
     page = Page(folder, with_notifier=notifier)
     machine = Machine(folder, settings, with_notifier=notifier, stage=page.stage, ready=page.ready)
     try:
@@ -91,7 +96,7 @@ class Page:
             self._show(Text(f"\n{READERS_WARNING}", style="yellow"))
         if not running.loopback:
             self._show(Text(f"\n{OPEN_WARNING}", style="bold yellow"))
-        self._show(Text(f"\n{joining(running)}\n"))
+        self._show(Text(f"\n{joining(running, self._folder)}\n"))
 
     def _parts(self, running: Running) -> Text:
         parts = {
@@ -115,7 +120,13 @@ class Page:
     def _notifier(self, running: Running) -> str:
         if not self._with_notifier:
             return "left out (--no-notifier)"
-        return "runs" if isinstance(running.box, Box) else "does not run: this machine has no box"
+        if not isinstance(running.box, Box):
+            return "does not run: this machine has no box"
+        try:
+            with only_one(runtime_dir({**os.environ, "READYROOM_DATA_DIR": str(self._folder.path)})):
+                return "runs"  # it is started next, and finds its folder free
+        except (NotifierError, OSError) as error:
+            return f"does not run; tried again until it does. {error}"
 
     def _show(self, what: Text) -> None:
         with contextlib.suppress(OSError):  # the terminal may be gone
@@ -133,14 +144,27 @@ OPEN_WARNING = (
 )
 
 
-def joining(running: Running) -> str:
+def usual_data() -> Path:
+    """Where the data lies unless told otherwise; the command line looks here, too."""
+    return platformdirs.user_data_path("readyroom")
+
+
+def joining(running: Running, folder: DataFolder) -> str:
     """How another machine joins: a token from here, one line there."""
     here, port = socket.gethostname(), running.url.rpartition(":")[2]
-    tunnel = f"ssh -fN -L {port}:127.0.0.1:{port} {getpass.getuser()}@{here} && " if running.loopback else ""
-    url = f"http://127.0.0.1:{port}" if running.loopback else f"http://{here}:{port}"
+    if running.loopback:
+        url = f"http://127.0.0.1:{port}"
+        forward = f"-o ExitOnForwardFailure=yes -L {port}:127.0.0.1:{port}"
+        tunnel = f"ssh -fN {forward} {getpass.getuser()}@{here} && "
+        otherwise = "A TLS proxy or a private network does as well as the SSH tunnel: give its URL instead."
+    else:
+        url, tunnel = f"http://{here}:{port}", ""
+        otherwise = "Behind a TLS proxy, give the proxy's URL instead."
+    unusual = folder.path != DataFolder(usual_data()).path
+    data = f"READYROOM_DATA_DIR={shlex.quote(str(folder.path))} " if unusual else ""
     return (
         "Another machine joins with a token of its own:\n"
-        "  here:   readyroom admin box add NAME --token-file FILE   (copy the file there)\n"
-        f"  there:  {tunnel}export READYROOM_URL={url} READYROOM_TOKEN_FILE=FILE; readyroom notifier\n"
-        "A TLS proxy or a private network does as well as the SSH tunnel: give its URL instead."
+        f"  here:   {data}readyroom admin box add NAME --token-file FILE   (copy the file there)\n"
+        f"  there:  {tunnel}export READYROOM_URL={url} READYROOM_TOKEN_FILE=FILE && readyroom notifier\n"
+        f"{otherwise}"
     )

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -28,6 +29,7 @@ import pytest
 
 from deploy.places import LOCATION_FILE
 from deploy.signals import ECHO_SECONDS
+from notifier.daemon.lock import only_one
 
 READYROOM = [sys.executable, "-m", "readyroom"]
 START_SECONDS = 100
@@ -223,6 +225,18 @@ def test_the_first_start_tells_what_runs_and_how_to_join(running: Up) -> None:
     assert "Only you can read them" in shown
     assert running.call("GET", "/healthz")[0] == running.call("GET", "/readyz")[0] == 200
     assert running.call("GET", "/v1/nerve")[1]["url"].rstrip("/") == facts["nerve_url"]
+
+
+def test_the_line_for_here_works_in_any_other_terminal(running: Up) -> None:
+    line = re.search("here: +(.+ FILE)", running.shown())
+    assert line
+    token = running.folder.parent / "work3.token"
+    environment = clean_environment(running.folder.parent)
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    command = line[1].replace("NAME", "work3").replace("FILE", str(token))
+    done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert running.call("GET", "/v1/whoami", token=token.read_text().strip())[0] == 200
 
 
 def test_the_files_are_private_and_no_secret_is_shown(running: Up) -> None:
@@ -496,6 +510,7 @@ def test_a_database_elsewhere_leaves_postgresql_out(new_up: Callable[[], Up], da
 def test_listening_beyond_this_machine_is_warned_of(up: Up) -> None:
     up.start("--host", "0.0.0.0")
     assert "TLS proxy" in up.shown()
+    assert "tunnel" not in up.shown()
     assert up.facts()["url"].startswith("http://127.0.0.1:")
 
 
@@ -515,6 +530,16 @@ def test_the_notifier_runs_and_comes_back(up: Up) -> None:
     assert second
     assert up.end() == 0
     assert ended(second)
+
+
+@pytest.mark.long
+def test_a_notifier_that_cannot_run_is_not_said_to_run(up: Up) -> None:
+    with only_one(str(up.folder.parent / "run")):
+        up.start(notifier=True)
+        assert "does not run" in up.shown()
+        assert f"(process {os.getpid()}, {up.folder.parent / 'run'})" in up.shown()
+    log = up.folder / "notifier.log"
+    wait_for("a later try", lambda: "notifier_started" in log.read_text() if log.exists() else False)
 
 
 def is_notifier(process: psutil.Process) -> bool:

@@ -37,20 +37,18 @@ async def written(record: Running) -> tuple[Party, list[int]]:
     return writer, ids
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_a_page_ends_where_its_bytes_do_and_nothing_is_skipped_or_doubled(
+    written: tuple[Party, list[int]], subtests: pytest.Subtests
+) -> None:
+    writer, ids = written
+    for path in (
         "/v1/rooms/api/messages?limit=1000&thread_id=t1",
         "/v1/threads/t1?limit=1000",
         "/v1/search?limit=200&q=word&type=note",
         "/v1/undelivered?limit=1000",
-    ],
-)
-async def test_a_page_ends_where_its_bytes_do_and_nothing_is_skipped_or_doubled(
-    written: tuple[Party, list[int]], path: str
-) -> None:
-    writer, ids = written
-    assert sorted(await pages(writer, path)) == ids
+    ):
+        with subtests.test(path):
+            assert sorted(await pages(writer, path)) == ids
 
 
 async def test_a_page_that_goes_forward_ends_where_its_bytes_do(written: tuple[Party, list[int]]) -> None:

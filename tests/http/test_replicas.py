@@ -166,12 +166,13 @@ async def nerve_is(record: Running, state: str) -> bool:
     return bool((await record.stranger.get("/readyz")).body["parts"]["nerve"] == state)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1", "127.0.0.1:6379"])
-def test_what_is_no_redis_is_refused(database_url: str, tmp_path: Path, url: str) -> None:
-    with pytest.raises(ValueError, match="begins with redis://"):
-        settings_for(database_url, tmp_path, redis_url=url)
-    with pytest.raises(ValueError, match="redis://"):
-        RedisChannel(url)
+def test_what_is_no_redis_is_refused(database_url: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for url in ("http://127.0.0.1", "127.0.0.1:6379"):
+        with subtests.test(url):
+            with pytest.raises(ValueError, match="begins with redis://"):
+                settings_for(database_url, tmp_path, redis_url=url)
+            with pytest.raises(ValueError, match="redis://"):
+                RedisChannel(url)
 
 
 def test_redis_may_be_named_in_a_file_or_by_nothing(database_url: str, tmp_path: Path) -> None:

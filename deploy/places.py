@@ -84,6 +84,7 @@ def _home(data_dir: Path, account: Account | None) -> Path:
     elif account and not home.exists() and not account.can_enter(data_dir):
         # Never a name that an earlier folder at the same path may have used: its data is not ours.
         home = system_folder() / f"cluster-{secrets.token_hex(6)}"
+        note.touch(mode=0o600)
         note.write_text(f"{home}\n", encoding="utf-8")
     if account:
         open_folder(home)

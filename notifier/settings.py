@@ -51,6 +51,9 @@ def in_words(error: Exception) -> str:
     return str(error)
 
 
+A_HANDLE = "a handle looks like work3-agent#1, without blanks, in at most 128 ASCII characters"
+
+
 class SettingsError(Exception):
     """The settings do not say enough, or contradict each other; the text says what to do."""
 
@@ -109,8 +112,8 @@ class Settings(BaseSettings):
         except ValidationError as error:
             bad = error.errors(include_input=False, include_url=False)[0]
             name = f"READYROOM_{'_'.join(map(str, bad['loc'])).upper()}"
-            hint = " A handle looks like work3-agent#1." if name == "READYROOM_AGENT" else ""
-            raise SettingsError(f"{name} will not do: {bad['msg']}.{hint}") from None
+            why = A_HANDLE if name == "READYROOM_AGENT" else bad["msg"]
+            raise SettingsError(f"{name} will not do: {why}.") from None
 
     def access(self) -> Access:
         """The record to speak to, and the token that belongs to it.
@@ -124,7 +127,7 @@ class Settings(BaseSettings):
         known = list(self._known())
         url = self.url.rstrip("/") if self.url else known[0][0] if known else None
         if url is None:
-            raise SettingsError(f"No record is known here. {CONNECT}")
+            raise SettingsError(self._no_record())
         check_url(url)
         matching = [(path, source) for at, path, source in known if at == url]
         source = "READYROOM_URL" if self.url else matching[0][1]
@@ -143,7 +146,7 @@ class Settings(BaseSettings):
         """
         url = self.url.rstrip("/") if self.url else next((at for at, _, _ in self._known()), None)
         if url is None:
-            raise SettingsError(f"No record is known here. {CONNECT}")
+            raise SettingsError(self._no_record())
         check_url(url)
         own = any(at == url for at, path, _ in self._known() if path.parent == self.up_dir)
         token_file = self.admin_token_file or (self.up_dir / "admin.token" if own else None)
@@ -163,6 +166,14 @@ class Settings(BaseSettings):
     def up_dir(self) -> Path:
         """The data folder of this machine's `readyroom up`."""
         return (self.data_dir or platformdirs.user_data_path("readyroom")).expanduser()
+
+    def _no_record(self) -> str:
+        if (self.up_dir / "admin.token").exists():
+            return (
+                f"The `readyroom up` of this machine is stopped, or not up yet (its data: {self.up_dir}). "
+                "Start it again; to use a record elsewhere set READYROOM_URL and READYROOM_TOKEN_FILE."
+            )
+        return f"No record is known here. {CONNECT}"
 
     def _known(self) -> Iterator[tuple[str, Path, str]]:
         """Records that this machine was told of, best first: URL, token file, source."""

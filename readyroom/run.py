@@ -66,7 +66,10 @@ def main(argv: list[str]) -> int:
 def run(
     command: Annotated[list[str], typer.Argument(help="The program and its arguments, after `--`.")],
     role: Annotated[str | None, typer.Option(help="The session's role, such as `reviewer`.")] = None,
-    room: Annotated[list[str] | None, typer.Option(help="A room to join; may be given again.")] = None,
+    room: Annotated[
+        list[str] | None,
+        typer.Option(help="A room to join; started where there is none. May be given again."),
+    ] = None,
     new: Annotated[
         bool, typer.Option("--new", help="Be a new session; take no earlier one up again.")
     ] = False,

@@ -28,7 +28,8 @@ def service_settings(*, host: str | None = None, port: int | None = None) -> Set
         settings = Settings()
     except ValidationError as error:
         bad = error.errors(include_input=False, include_url=False)[0]
-        fail(f"READYROOM_{'_'.join(map(str, bad['loc'])).upper()} will not do: {bad['msg']}.", status=2)
+        why = bad["msg"].removeprefix("Value error, ")  # pydantic's word for a rule of ours
+        fail(f"READYROOM_{'_'.join(map(str, bad['loc'])).upper()} will not do: {why}.", status=2)
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     return settings.model_copy(update=given)
 

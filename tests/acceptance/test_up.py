@@ -584,6 +584,7 @@ def test_as_root_in_a_closed_folder_postgresql_lives_where_its_account_can_reach
     up.folder.parent.chmod(0o700)
     up.start()
     home = Path((up.folder / LOCATION_FILE).read_text().strip())
+    assert stat.S_IMODE((up.folder / LOCATION_FILE).stat().st_mode) == 0o600
     assert up.postmaster().username() in ("postgres", "nobody")
     assert (home / "data" / "PG_VERSION").exists()
     assert str(home) in up.shown()

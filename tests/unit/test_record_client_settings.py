@@ -53,6 +53,15 @@ def test_a_running_up_is_found(machine: Path) -> None:
     assert access() == (UP, "box-secret")
 
 
+def test_one_that_is_stopped_is_not_unknown() -> None:
+    folder = Settings.load().up_dir
+    run_up(folder)
+    (folder / "up.json").unlink()
+    for ask in (Settings.load().access, Settings.load().operator_access):
+        with pytest.raises(SettingsError, match=rf"is stopped.*{folder}.*Start it again"):
+            ask()
+
+
 def test_another_data_folder_is_found(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_up(machine / "elsewhere")
     monkeypatch.setenv("READYROOM_DATA_DIR", str(machine / "elsewhere"))
@@ -100,7 +109,9 @@ def test_what_programs_send_for_an_unset_handle_means_none(
 @pytest.mark.parametrize("bad", ["a b", "a\x1b[2J", "a\u202eb", "a" * 129])
 def test_a_handle_that_is_none_is_refused_with_an_example(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("READYROOM_AGENT", bad)
-    with pytest.raises(SettingsError, match=r"READYROOM_AGENT will not do.*work3-agent#1"):
+    with pytest.raises(
+        SettingsError, match=r"READYROOM_AGENT will not do: a handle looks like work3-agent#1"
+    ):
         Settings.load()
 
 

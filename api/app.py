@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import Any
 
 import structlog
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp
 
@@ -33,7 +33,7 @@ from api.routes import (
 )
 from api.routes.answered import Answered
 from api.routes.document import complete, describe_answers
-from api.routes.front import Front
+from api.routes.front import Front, refuse_nul
 from api.routes.lane import Lane, refuse_other_methods
 from api.services.admissions import Admissions
 from api.services.announcing import Announcements
@@ -276,6 +276,7 @@ def _rest(record: Record, *, background: Sequence[Callable[[], Awaitable[None]]]
         version=version("readyroom"),
         lifespan=lifespan,
         redirect_slashes=False,
+        dependencies=[Depends(refuse_nul)],
     )
     app.state.record = record
     problems.install(app)

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from api import errors
 from api.errors import BadField, BadRequest, ServiceError
+from api.services.inert import inert
 
 log = structlog.get_logger()
 
@@ -63,7 +64,7 @@ def envelope(
     facts: Mapping[str, Any] | None = None,
     headers: Headers | None = None,
 ) -> Answer:
-    """A problem from its parts. Characters that JSON cannot carry are replaced."""
+    """A problem from its parts. What a caller wrote and it repeats steers nobody's terminal."""
     body = msgspec.json.encode(
         {
             "type": f"urn:readyroom:problem:{code}",
@@ -99,7 +100,7 @@ def _rate_limit(facts: Mapping[str, Any], seconds: int) -> Headers:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return value[:DETAIL_CHARACTERS].encode(errors="replace").decode()
+        return inert(value)[:DETAIL_CHARACTERS]
     if isinstance(value, list | tuple):
         return [_clean(each) for each in value]
     return value

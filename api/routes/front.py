@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +26,17 @@ def refuse_announced(scope: Scope, max_bytes: int) -> None:
     announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     if announced.isdigit() and int(announced) > max_bytes:
         raise TooLarge(max_bytes)
+
+
+async def refuse_nul(request: Request) -> None:
+    """See that no value in path and query has the character NUL, which PostgreSQL cannot take.
+
+    Raises:
+        BadField: one has; this names the first.
+    """
+    for field, value in (*request.path_params.items(), *request.query_params.multi_items()):
+        if "\0" in value:
+            raise BadField(field, "the character NUL is in no name and in no text; leave it out")
 
 
 class Front:
@@ -61,8 +73,6 @@ class Front:
 
         try:
             await self._admit(scope)
-            if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-                raise BadField("address", "the character NUL is in no name and in no text; leave it out")
             await self._app(scope, self._bounded(scope, receive), sending)
         except Exception as error:
             if begun:  # Starlette has answered and logged it, and passes it on for servers that do not

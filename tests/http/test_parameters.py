@@ -1,4 +1,4 @@
-"""Generated over every parameter of every GET: whatever stands in it, the record does not fail."""
+"""Over every parameter of every GET: whatever stands in it, the record does not fail, and names it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
-from tests.http.running import Running
+from tests.http.running import Reply, Running
 from tests.http.test_rooms import said
 
 NUMBERS = ["-1", "nan", "1e300", "9" * 18, "9" * 19, "9" * 20, "9" * 5000, "٣"]
@@ -18,30 +18,36 @@ SEALED = [base64.urlsafe_b64encode(each.encode()).decode() for each in NUMBERS]
 FILLED = {"room": "api", "thread_id": "t1"}
 
 
-async def test_no_parameter_makes_a_call_fail(record: Running) -> None:
+async def test_no_parameter_makes_a_call_fail_and_what_is_refused_is_named(record: Running) -> None:
     session = await record.session(await record.box("work3"))
     await session.post("/v1/rooms", {"name": "api"})
     FILLED["message_id"] = str(await said(session, "api", "a needle", thread_id="t1"))
     document = (await record.stranger.get("/openapi.json")).body
 
-    async def status(path: str, query: dict[str, str]) -> int:
+    async def reply(path: str, query: dict[str, str]) -> Reply:
         party = record.operator if path.startswith("/v1/admin/") else session
-        return (await party.call("GET", path, query=query)).status
+        return await party.call("GET", path, query=query)
 
     calls = list(_calls(document))
-    statuses = await asyncio.gather(*(status(path, query) for path, query in calls))
-    assert [call for call, each in zip(calls, statuses, strict=True) if each >= 500] == []
+    replies = await asyncio.gather(*(reply(path, query) for _, path, query in calls))
+    told = list(zip(calls, replies, strict=True))
+    assert [call for call, each in told if each.status >= 500] == []
+    assert [call for call, each in told if each.status == 422 and each.body["field"] != call[0]] == []
+    nul = [(call, each) for call, each in told if "%00" in call[1] or "\0" in call[2].values()]
+    assert [call for call, each in nul if each.status != 422] == []
+    assert len(nul) > 20
     assert len(calls) > 20 * len(NASTY)
 
 
-def _calls(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each parameter in turn with each value; the others as they must be."""
+def _calls(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Each parameter in turn with each value, and what it belongs to; the others as they must be."""
     for path, calls in document["paths"].items():
         parameters = calls.get("get", {}).get("parameters", ())
         needed = {each["name"]: "x" for each in parameters if each["in"] == "query" and each["required"]}
         for parameter in parameters:
-            if parameter["in"] != "query":
-                continue
-            sealed = SEALED if parameter["name"] == "cursor" else []
-            for value in [*NASTY, *sealed]:
-                yield path.format(**FILLED), {**needed, parameter["name"]: value}
+            name = parameter["name"]
+            if parameter["in"] == "path":
+                yield name, path.format(**{**FILLED, name: "%00"}), needed
+            if parameter["in"] == "query":
+                for value in [*NASTY, *(SEALED if name == "cursor" else [])]:
+                    yield name, path.format(**FILLED), {**needed, name: value}

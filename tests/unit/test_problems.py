@@ -59,10 +59,11 @@ def test_an_error_becomes_a_problem(
     assert header is None or header in headers
 
 
-def test_what_json_cannot_carry_is_replaced_and_what_is_long_is_cut() -> None:
+def test_what_steers_a_reader_is_made_visible_and_what_is_long_is_cut() -> None:
     _, _, body = answer_problem(errors.BadField("\ud800", "x" * 5000))
     problem = json.loads(body)
-    assert problem["field"] == "?"
+    assert problem["field"] == "<U+D800>"
+    assert json.loads(answer_problem(errors.RoomNotFound("\0\x1b[2J"))[2])["room"] == "␀␛[2J"
     assert len(problem["detail"]) == problems.DETAIL_CHARACTERS
 
 

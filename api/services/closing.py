@@ -28,7 +28,7 @@ QUOTED = 300
 
 REASONS = {
     "expired": "expired before anyone it was for had read it",
-    "retired": "was not read by anyone it was for before they went",
+    "retired": "was not read by anyone it was for, and they have gone",
 }
 
 

@@ -18,6 +18,9 @@ from api.store.tables import undelivered
 OVERLAP = "interval '1 minute'"
 """A message can appear after the moment at which it expires: its commit may take that long."""
 
+SETTLING = "interval '1 second'"
+"""A batch can appear after the moment at which it was committed, too."""
+
 # One replica at a time; the others try again at their next turn.
 BEGIN = """
     SELECT until, clock_timestamp() AS now FROM sweeps WHERE name = 'closing' FOR UPDATE SKIP LOCKED
@@ -29,7 +32,8 @@ REPORTED = "EXISTS (SELECT FROM undelivered u WHERE u.realm_id = m.realm_id AND 
 
 EXPIRED = f"""
     SELECT m.realm_id, m.id, 'expired' AS reason FROM conv_messages m
-     WHERE m.expires_at > CAST(:since AS timestamptz) - {OVERLAP} AND m.expires_at <= :now
+     WHERE m.expires_at > CAST(:since AS timestamptz) - {OVERLAP}
+       AND m.expires_at <= CAST(:now AS timestamptz) - {SETTLING}
        AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
      ORDER BY m.expires_at LIMIT :most
 """
@@ -50,21 +54,37 @@ def _behind(cursor: str) -> str:
     """
 
 
-# What was said since they came or was unread then: also what they skipped without reading it.
-# A label goes with its box: no other one's sessions ever answer to it.
-RETIRED = f"""
-    SELECT m.realm_id, m.id, 'retired' AS reason
-      FROM agents r
-      LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id
-           {_behind("least(c.last_read_id, c.replay_until_id)")}
-     WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND r.retired_at <= :now
-       AND (NOT v.hidden OR v.name IN ('@' || r.addresses[1], '@' || r.label))
-       AND ((m.selector = r.addresses[1] AND NOT {_LABEL_TOO})
-            OR (m.selector = r.label AND box.retired_at IS NOT NULL))
-       AND m.created_at <= r.retired_at AND {HEARS} AND {ADDRESSED} AND {UNEXPIRED}
-       AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
-     LIMIT :most
-"""
+def _retired(messages: str) -> str:
+    """Of `messages`, those that close with the retired `r`.
+
+    A label goes with its box: no other one's sessions ever answer to it.
+    """
+    return f"""
+        SELECT m.realm_id, m.id, 'retired' AS reason
+          FROM agents r
+          LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id
+               {messages}
+         WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND r.retired_at <= :now
+           AND ((m.selector = r.addresses[1] AND NOT {_LABEL_TOO})
+                OR (m.selector = r.label AND box.retired_at IS NOT NULL))
+           AND {HEARS} AND {ADDRESSED} AND {UNEXPIRED}
+           AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
+         LIMIT :most
+    """
+
+
+# What was said since they first came or was unread then: also what they skipped without reading it.
+_FIRST = """least(c.last_read_id, c.replay_until_id, (
+    SELECT min(p.since_id) FROM past_members p
+     WHERE p.realm_id = c.realm_id AND p.agent_id = c.agent_id AND p.conv_id = c.conv_id))"""
+_OWN = "AND (NOT v.hidden OR v.name IN ('@' || r.addresses[1], '@' || r.label))"
+RETIRED = _retired(f"{_behind(_FIRST)} {_OWN}")
+
+# What was said where they were not: in rooms that they never joined.
+ABSENT = _retired("""
+    JOIN unheard u ON u.realm_id = r.realm_id AND u.selector IN (r.addresses[1], r.label)
+    JOIN conv_messages m ON m.realm_id = u.realm_id AND m.id = u.id
+""")
 
 _AWAITED = f"""
     EXISTS (SELECT FROM conv_members c
@@ -87,6 +107,42 @@ ABANDONED = f"""
         SELECT m.* FROM unread JOIN conv_messages m USING (realm_id, id) WHERE NOT {REPORTED} AND NOT {TAKEN}
     )
     SELECT m.realm_id, m.id, 'retired' AS reason FROM untaken m WHERE NOT {_AWAITED} LIMIT :most
+"""
+
+# What was addressed when nobody was there whom it was for, and nobody has come.
+UNHEARD = f"""
+    WITH due AS (
+        UPDATE unheard SET due_at = NULL
+         WHERE (realm_id, id) IN (SELECT realm_id, id FROM unheard
+                                   WHERE due_at <= :now ORDER BY due_at LIMIT :most)
+        RETURNING realm_id, id
+    ), untaken AS MATERIALIZED (
+        SELECT m.* FROM due JOIN conv_messages m USING (realm_id, id)
+         WHERE {UNEXPIRED} AND NOT {REPORTED} AND NOT {TAKEN}
+    )
+    SELECT m.realm_id, m.id, 'retired' AS reason FROM untaken m WHERE NOT {_AWAITED}
+"""
+
+# A session that comes later can be briefed with what is for a role, for everyone, or for a label of a box
+# that is there. In a room such a message waits for whoever joins.
+EXPECT = f"""
+    INSERT INTO unheard (realm_id, id, selector, due_at)
+    SELECT m.realm_id, m.id, m.selector,
+           CASE WHEN later.come THEN m.created_at + $3::interval
+                WHEN NOT EXISTS (SELECT FROM agents r WHERE r.realm_id = m.realm_id AND r.retired_at IS NULL
+                                    AND {HEARS} AND {ADDRESSED})
+                THEN clock_timestamp() END
+      FROM conv_messages m
+      JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
+     CROSS JOIN LATERAL (
+           SELECT m.selector = 'everyone' OR EXISTS (
+               SELECT FROM agents r
+                 LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id
+                WHERE r.realm_id = m.realm_id
+                  AND (r.role = m.selector OR (r.label = m.selector AND r.addresses[1] <> m.selector
+                                               AND box.retired_at IS NULL))) AS come) later
+     WHERE m.realm_id = $1 AND m.id = $2 AND (NOT later.come OR (v.hidden AND m.expires_at IS NULL))
+        ON CONFLICT DO NOTHING
 """
 
 # The sender, or where the sender is gone every person of the realm.
@@ -151,8 +207,15 @@ async def untaken(
     values = {"since": since, "now": now, "most": most}
     expired = (await connection.execute(sa.text(EXPIRED), values)).all()
     retired = (await connection.execute(sa.text(RETIRED), values)).all()
+    absent = (await connection.execute(sa.text(ABSENT), values)).all()
+    unheard = (await connection.execute(sa.text(UNHEARD), {"now": now, "most": most})).all()
     abandoned = (await connection.execute(sa.text(ABANDONED), {**values, "briefed": briefed})).all()
-    return [*expired, *retired, *abandoned]
+    return [*expired, *retired, *absent, *unheard, *abandoned]
+
+
+async def expect(db: Door, *, realm_id: int, message_id: int, briefed: dt.timedelta) -> None:
+    """See that a message which was for nobody who was there closes, should nobody come."""
+    await db.fetch(EXPECT, realm_id, message_id, briefed)
 
 
 async def note(connection: AsyncConnection, *, realm_id: int, message_id: int, reason: str) -> bool:

@@ -38,9 +38,12 @@ WAITS = f"({DELIVERABLE} AND {BRIEFED})"
 
 HANDED = f"""(
     m.id BETWEEN k.first_id AND k.last_id AND {HEARS} AND {ADDRESSED} AND {BRIEFED}
-    AND (m.expires_at IS NULL OR m.expires_at > b.handed_at)
+    AND (m.expires_at > b.committed_at) IS NOT FALSE
 )"""
-"""The batch `b` held the message in its room `k`, and not merely what lies on either side of it."""
+"""The batch `b` held the message in its room `k`, and not merely what lies on either side of it.
+
+Until it is committed it is handed over again without what has expired: its last answer is what counts.
+"""
 
 
 def taken(by: str) -> str:

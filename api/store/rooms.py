@@ -26,7 +26,13 @@ JOIN = f"""
     oldest AS (SELECT min(id) AS id FROM (
         SELECT m.id FROM conv_messages m, r, c
          WHERE m.realm_id = :realm_id AND m.conv_id = :conv_id AND {WAITS}
-         ORDER BY m.id DESC LIMIT :backfill) AS earlier)
+         ORDER BY m.id DESC LIMIT :backfill) AS earlier),
+    past AS (
+        INSERT INTO past_members (realm_id, agent_id, conv_id, joined_at, left_at, since_id)
+        SELECT realm_id, agent_id, conv_id, joined_at, left_at, least(last_read_id, replay_until_id)
+          FROM conv_members
+         WHERE realm_id = :realm_id AND agent_id = :agent_id AND conv_id = :conv_id AND left_at IS NOT NULL
+            ON CONFLICT DO NOTHING)
     INSERT INTO conv_members (realm_id, agent_id, conv_id, last_read_id, replay_until_id, briefed_since)
     SELECT :realm_id, :agent_id, :conv_id, coalesce(oldest.id - 1, newest.id), newest.id, c.briefed_since
       FROM oldest, newest, c

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from api.models import Details, Key, Kind, Session
 from api.store.agents import retiring
 from api.store.door import Door
-from api.store.predicates import doubled, state
+from api.store.predicates import ADDRESSED, HEARS, MEMBER, UNEXPIRED, WAITS, doubled, state
 from api.store.tables import agents, handle_counters
 
 _NOW = sa.func.clock_timestamp()
@@ -33,6 +33,31 @@ DOUBLE = f"""
     UPDATE agents r SET doubled_at = clock_timestamp()
      WHERE r.realm_id = :realm_id AND r.agent_id = :agent_id AND r.retired_at IS NULL
        AND ({state(":stale")}) IN {LIVES}
+"""
+
+RETIRED_AT = """
+    SELECT retired_at FROM agents WHERE realm_id = :realm_id AND agent_id = :agent_id FOR NO KEY UPDATE
+"""
+
+# Behind a turn of the sweep that is reporting what was for this session, and before the next one.
+BETWEEN_SWEEPS = "SELECT FROM sweeps WHERE name = 'closing' FOR UPDATE"
+
+# What closed because the session had gone is open again: what was for it alone, unless it moved its cursor
+# past by hand, and what waits for it.
+REOPEN = f"""
+    WITH ended AS (
+        INSERT INTO past_retirements (realm_id, agent_id, retired_at)
+        SELECT realm_id, agent_id, retired_at FROM agents WHERE realm_id = :realm_id AND agent_id = :agent_id
+    )
+    DELETE FROM undelivered u
+     USING conv_messages m
+      JOIN agents r ON r.realm_id = m.realm_id
+      LEFT JOIN conv_members c
+        ON c.realm_id = m.realm_id AND c.agent_id = r.agent_id AND c.conv_id = m.conv_id
+     WHERE u.realm_id = :realm_id AND u.reason = 'retired' AND m.realm_id = u.realm_id AND m.id = u.id
+       AND r.agent_id = :agent_id AND {HEARS} AND {ADDRESSED} AND {UNEXPIRED}
+       AND ((m.selector = r.addresses[1] AND (c.read_id >= m.id) IS NOT TRUE)
+            OR (c.last_read_id < m.id AND {MEMBER} AND {WAITS}))
 """
 
 IS_DOUBLED = f"""
@@ -152,6 +177,10 @@ async def take_up(
     key: Key | None = None,
 ) -> None:
     """Bring an earlier session to life; what is None stays as it was."""
+    who = {"realm_id": realm_id, "agent_id": agent_id}
+    if await connection.scalar(sa.text(RETIRED_AT), who) is not None:
+        await connection.execute(sa.text(BETWEEN_SWEEPS))
+        await connection.execute(sa.text(REOPEN), who)
     told = {
         "harness": details.harness,
         "cwd": details.cwd,

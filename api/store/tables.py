@@ -250,6 +250,31 @@ conv_members = sa.Table(
     sa.Index("conv_members_room_idx", "realm_id", "conv_id", postgresql_where=sa.text("left_at IS NULL")),
 )
 
+# Memberships that ended before the one that conv_members knows.
+past_members = sa.Table(
+    "past_members",
+    metadata,
+    _realm(),
+    sa.Column("agent_id", sa.BigInteger, primary_key=True),
+    sa.Column("conv_id", sa.BigInteger, primary_key=True),
+    sa.Column("joined_at", sa.TIMESTAMP(timezone=True), primary_key=True),
+    sa.Column("left_at", sa.TIMESTAMP(timezone=True), nullable=False),
+    sa.Column("since_id", sa.BigInteger, nullable=False),  # what came later was for this member to read
+    _agent("agent_id"),
+    _room(),
+)
+
+# Of sessions that were taken up again.
+past_retirements = sa.Table(
+    "past_retirements",
+    metadata,
+    _realm(),
+    sa.Column("agent_id", sa.BigInteger, primary_key=True),
+    sa.Column("retired_at", sa.TIMESTAMP(timezone=True), primary_key=True),
+    _moment("ended_at", nullable=False),
+    _agent("agent_id"),
+)
+
 conv_messages = sa.Table(
     "conv_messages",
     metadata,
@@ -362,6 +387,21 @@ undelivered = sa.Table(
         ["realm_id", "id"], ["conv_messages.realm_id", "conv_messages.id"], ondelete="CASCADE"
     ),
     sa.CheckConstraint("reason IN ('expired', 'retired')", name="reason"),
+)
+
+# What was addressed when nobody was there whom it was for.
+unheard = sa.Table(
+    "unheard",
+    metadata,
+    _realm(),
+    sa.Column("id", sa.BigInteger, primary_key=True),
+    sa.Column("selector", sa.Text, nullable=False),
+    _moment("due_at"),  # when it closes, should nobody come; null: with its addressee
+    sa.ForeignKeyConstraint(
+        ["realm_id", "id"], ["conv_messages.realm_id", "conv_messages.id"], ondelete="CASCADE"
+    ),
+    sa.Index("unheard_selector_idx", "realm_id", "selector"),
+    sa.Index("unheard_due_at_idx", "due_at", postgresql_where=sa.text("due_at IS NOT NULL")),
 )
 
 sweeps = sa.Table(

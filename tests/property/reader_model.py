@@ -33,6 +33,8 @@ class Said:
     day: int
     lasts: bool = False
     urgent: bool = False
+    accepted: frozenset[str] = frozenset()
+    """Who was named when it was said."""
     expired: bool = False
 
 
@@ -49,6 +51,8 @@ class Place:
     """The day that a briefing reaches back to; None: everything is heard."""
     left_at: int = 0
     """The room's newest message when the agent left."""
+    before: tuple[tuple[int, int], ...] = ()
+    """The room's newest messages when earlier memberships began and ended."""
 
 
 @dataclass(eq=False)
@@ -60,6 +64,8 @@ class Batch:
     open: bool
     day: int
     fresh: bool = True
+    read: frozenset[int] = frozenset()
+    """What had not expired of it when it was committed: what its last answer held."""
 
 
 @dataclass(eq=False)
@@ -138,7 +144,8 @@ class Truth:
             return
         newest = self.newest([room]) or 0
         read, handed = (place.read, place.handed) if place else (0, 0)
-        places[room] = Place(True, newest, newest, read, handed, since)
+        before = (*place.before, (place.replay_to, place.left_at)) if place else ()
+        places[room] = Place(True, newest, newest, read, handed, since, before=before)
         heard = [message.id for message in self.in_room(room) if self.waits(agent, message)]
         count = {"none": 0, "all": len(heard)}.get(str(backfill), backfill)
         assert isinstance(count, int)
@@ -193,9 +200,10 @@ class Truth:
         }
 
     def was_member(self, agent: Agent, message: Said) -> bool:
-        """Whether the agent was in the room when this was said, the last time that it was there."""
+        """Whether the agent was in the room when this was said, and has left it since."""
         place = self.readers[agent].places.get(message.room)
-        return place is not None and place.replay_to < message.id <= place.left_at
+        spells = (*place.before, (place.replay_to, place.left_at)) if place else ()
+        return any(joined < message.id <= left for joined, left in spells)
 
     def waiting(self, agent: Agent, *, behind_lease: bool = False) -> dict[str, list[Said]]:
         """What is behind the cursor, by room; with `behind_lease` without a batch whose lease is fresh."""
@@ -230,6 +238,7 @@ class Truth:
         if not batch.open:
             return
         batch.open, batch.day = False, self.day
+        batch.read = frozenset(message.id for message in batch.messages if not message.expired)
         for message in batch.messages:
             self.passed(agent, message.room, message.id)
 
@@ -262,6 +271,5 @@ class Truth:
         return reader.keyed[1]
 
     def taken(self, agent: Agent) -> set[int]:
-        """What this agent's committed batches held."""
-        committed = [batch for batch in self.readers[agent].batches if not batch.open]
-        return {message.id for batch in committed for message in batch.messages}
+        """What this agent has read: it was in a batch, and had not expired when that was committed."""
+        return {message_id for batch in self.readers[agent].batches for message_id in batch.read}

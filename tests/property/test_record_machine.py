@@ -221,6 +221,7 @@ class RecordMachine(RuleBasedStateMachine):
             self.truth.messages.append(said)
             accepted = {each["agent"] for each in reply.body["receipt"]["accepted"]}
             assert accepted == self.truth.audience(said)
+            said.accepted = frozenset(accepted)
             if seen == "own" and batch is not None:
                 self.truth.commit(agent, batch)
 
@@ -254,15 +255,48 @@ class RecordMachine(RuleBasedStateMachine):
 
     @rule(which=WHO)
     def expires(self, which: int) -> None:
-        """So long ago that no report comes, which would wait for the sender at a time of its own."""
+        """One of the newest."""
         alive = [each for each in self.truth.messages if not each.expired]
         if alive:
-            said = alive[-1 - which % min(4, len(alive))]
-            said.expired = True
-            self.world.sql(
-                "UPDATE conv_messages SET expires_at = clock_timestamp() - interval '1 day' WHERE id = $1",
-                said.id,
+            self.ends(alive[-1 - which % min(4, len(alive))])
+
+    def ends(self, said: Said) -> None:
+        """As if it had been reported: or a report would come to the sender at a time of its own."""
+        said.expired = True
+        self.world.sql(
+            """
+            WITH ended AS (
+                UPDATE conv_messages SET expires_at = clock_timestamp() WHERE id = $1 RETURNING realm_id, id
             )
+            INSERT INTO undelivered (realm_id, id, reason) SELECT realm_id, id, 'expired' FROM ended
+            """,
+            said.id,
+        )
+
+    @rule(
+        who=READER,
+        room=ROOM,
+        which=WHO,
+        then=st.sampled_from(["auto", "lease", "acknowledged"]),
+        key=st.sampled_from([None, "k1"]),
+    )
+    def expires_between_two_handings(
+        self, who: int, room: str, which: int, then: str, key: str | None
+    ) -> None:
+        """Nobody has read what the answer that was committed cannot have held."""
+        self.join(who, room, "none")
+        self.say_much(2, 3, room)
+        self.polled(who, leased=True, seen="own", key=key)
+        batch = self.truth.readers[self.agent(who)].open
+        alive = [each for each in batch.messages if not each.expired] if batch is not None else []
+        if not alive:
+            return
+        said = alive[which % len(alive)]
+        self.ends(said)
+        if then != "acknowledged":
+            self.polled(who, leased=then == "lease", key=key)
+        self.acknowledge_own(who)
+        self.receipt_is_true(said)
 
     @rule()
     def a_day_passes(self) -> None:
@@ -270,7 +304,8 @@ class RecordMachine(RuleBasedStateMachine):
         self.truth.a_day_passes()
         for table, columns in {
             "conv_messages": ("created_at", "expires_at"),
-            "conv_members": ("joined_at", "briefed_since"),
+            "conv_members": ("joined_at", "left_at", "briefed_since"),
+            "past_members": ("joined_at", "left_at"),
             "batches": ("handed_at", "fresh_until", "committed_at"),
         }.items():
             moved = ", ".join(f"{column} = {column} - interval '25 hours'" for column in columns)
@@ -546,14 +581,16 @@ class RecordMachine(RuleBasedStateMachine):
         }
 
     def look_at_a_receipt(self, which: int) -> None:
-        alive = [each for each in self.truth.messages if not each.expired]
-        if not alive:
-            return
-        said = alive[which % len(alive)]
+        if self.truth.messages:
+            self.receipt_is_true(self.truth.messages[which % len(self.truth.messages)])
+
+    def receipt_is_true(self, said: Said) -> None:
         if not said.room.startswith("@") and not self.truth.member(said.sender, said.room):
             return
         reply = self.call(said.sender, "GET", f"/v1/messages/{said.id}")
         assert reply.status == 200
+        accepted = {each["agent"] for each in reply.body["receipt"]["accepted"]}
+        assert accepted == said.accepted, "who was named when it was said stays"
         concerned = self.truth.concerned(said)
         read = {each["agent"] for each in reply.body["receipt"]["read_by"]}
         assert read == {

@@ -28,6 +28,7 @@ from broker_bridge.actions import (
     PassOn,
     Question,
 )
+from broker_bridge.engine import Encoded
 from broker_bridge.guard import ASGI, guarded, mounted
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission, Credential, Doorkeeper
@@ -36,7 +37,7 @@ from broker_bridge.outbox import Outbox, Parcel
 from broker_bridge.protocol import Protocol
 from broker_bridge.pumps import Pumps
 from broker_bridge.queues import Kept, Store, Unkept
-from broker_bridge.sockets import FRAME, Encoded, Sockets
+from broker_bridge.sockets import FRAME, Sockets
 
 log = structlog.get_logger()
 
@@ -260,7 +261,10 @@ class EmbeddedBroker:
             log.warning("nerve_admission_failed", error=type(exc).__name__)
             await self._perform(self._protocol.unanswered(connection))
         else:
-            await self._perform(self._protocol.admitted(connection, admission))
+            actions = self._protocol.admitted(connection, admission)
+            if (admission := self._protocol.admission(connection)) is not None:
+                self._sockets.admitted(connection, admission)
+            await self._perform(actions)
 
     async def _admitted(self, credential: Credential) -> Admission | None:
         """Whom the door admits, and still does after whatever was revoked while it was asked."""

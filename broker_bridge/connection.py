@@ -40,6 +40,7 @@ class Connection:
         transfers: what has come of messages in pieces.
         admission: None until a login succeeded.
         asking: what a login is being looked up by, while `held` waits for the answer.
+        login: the frame that asked for it.
         storing: the store is asked, and `held` waits for the answer.
         consumers: name -> id that notices are named after.
         producers: folded name -> producer.
@@ -51,6 +52,7 @@ class Connection:
     transfers: Transfers
     admission: Admission | None = None
     asking: Credential | None = None
+    login: Frame | None = None
     storing: bool = False
     held: deque[Frame] = field(default_factory=deque)
     consumers: dict[str, str] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import Any
 Body = dict[str, Any]
 DEEPEST = 500
 """Levels of nesting; what is nested as deep as can just be read could not be written again."""
+CONTAINERS = (dict, list)
 
 
 def loads(text: str) -> Any:
@@ -51,13 +52,14 @@ def names(value: object) -> list[str]:
 
 
 def _is_deep(value: object) -> bool:
-    level = [value]
-    for _ in range(DEEPEST):
+    """Whether there is anything `DEEPEST` levels below the value."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST - 1):
         level = [
             inner
             for each in level
-            if isinstance(each, dict | list)
             for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, CONTAINERS) and inner
         ]
         if not level:
             return False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -56,12 +58,25 @@ def tcp_link(send: Send) -> asyncio.Transport | None:
     return link
 
 
+def frame_buffer(send: Send) -> Any:
+    """What uvicorn gathers a websocket's frame in; None for another server."""
+    return getattr(getattr(send, "__self__", None), "buffer", None)
+
+
+def reset(link: asyncio.Transport) -> None:
+    """Drop a link with all that waits for it, which the kernel would go on offering otherwise."""
+    connected = link.get_extra_info("socket")
+    if connected is not None and not link.is_closing():
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    link.abort()
+
+
 def _end_unless_read(link: asyncio.Transport | None) -> None:
     """Drop a link later whose answer is not all fetched by then; uvicorn would keep it for ever."""
 
     def end() -> None:
         if link is not None and link.get_write_buffer_size():
-            link.abort()
+            reset(link)
 
     if link is not None and link.get_write_buffer_size():
         asyncio.get_running_loop().call_later(FETCH_SECONDS, end)

@@ -39,7 +39,7 @@ def authentication(registry: Registry, connection: Connection, frame: Frame) -> 
     elif (value := _printable(body[by], limit=registry.limits.text)) is None:
         yield auth_fail(connection, 401, REFUSED[by])
     else:
-        connection.asking = Credential(by, value)
+        connection.asking, connection.login = Credential(by, value), frame
         yield Ask(connection.id, connection.asking)
 
 

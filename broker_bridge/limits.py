@@ -31,6 +31,12 @@ class Limits:
         links: connections of one box, person or nerve token.
         anonymous: anonymous listeners of one realm.
         grace: seconds until a connection must be admitted.
+        stranger_frame: bytes of one frame before the login.
+        stranger_bytes: bytes of all frames before the login.
+        strangers: links of one address over which nobody is logged in.
+        frame: bytes of one frame.
+        bytes_per_second: bytes a second of one box, person or nerve token; values cost more.
+        bytes_burst: bytes at once.
     """
 
     text: int = 256
@@ -53,6 +59,12 @@ class Limits:
     links: int = 64
     anonymous: int = 200
     grace: float = 10
+    stranger_frame: int = 16 * 1024
+    stranger_bytes: int = 64 * 1024
+    strangers: int = 256
+    frame: int = 2 * 1024 * 1024
+    bytes_per_second: float = 1024 * 1024
+    bytes_burst: int = 8 * 1024 * 1024
 
     def has_room(self, names: Collection[str], name: str) -> bool:
         """Whether a connection that holds `names` may hold `name` too."""
@@ -70,14 +82,23 @@ class Bucket:
 
     def take(self, now: float) -> bool:
         """Take one; False when none is left at `now` (seconds; time does not go back for an earlier one)."""
-        passed = max(0.0, now - self._seen)
-        self._left = min(self._burst, self._left + passed * self._per_second)
-        self._seen += passed
+        self._fill(now)
         if self._left < 1:
             return False
         self._left -= 1
         return True
 
+    def owe(self, amount: float, now: float) -> float:
+        """Take as many as are asked for, there or not; the seconds until they would have been there."""
+        self._fill(now)
+        self._left -= amount
+        return max(0.0, -self._left / self._per_second)
+
     def give(self) -> None:
         """Give one back: what it was for cost nobody anything."""
         self._left = min(self._burst, self._left + 1)
+
+    def _fill(self, now: float) -> None:
+        passed = max(0.0, now - self._seen)
+        self._left = min(self._burst, self._left + passed * self._per_second)
+        self._seen += passed

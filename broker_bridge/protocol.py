@@ -58,6 +58,11 @@ class Protocol:
         """The connections that are logged in."""
         return {c.id: c.admission for c in self._registry.all_admitted() if c.admission}
 
+    def admission(self, id: str) -> Admission | None:
+        """Who is logged in over a connection."""
+        connection = self._registry.get(id)
+        return connection.admission if connection is not None else None
+
     def knows(self, id: str) -> bool:
         """Whether the connection stands, as far as was said."""
         return self._registry.get(id) is not None
@@ -72,6 +77,7 @@ class Protocol:
         if left is None:
             return []
         return [
+            *self._answer_login(left),
             *(Answer(frame.ref) for frame in left.held),
             *(Detach(id, each.queue) for each in left.subscriptions.values() if each.queue is not None),
             *presence.gone(left, self._registry.realm(left.realm)),
@@ -97,7 +103,8 @@ class Protocol:
         if connection is None or connection.asking is None:
             return []
         refusal, connection.asking = REFUSED[connection.asking.by], None
-        return [*self._log_in(connection, admission, refusal), *self._go_on(connection)]
+        actions = [*self._log_in(connection, admission, refusal), *self._answer_login(connection)]
+        return [*actions, *self._go_on(connection)]
 
     def unanswered(self, id: str) -> list[Action]:
         """An Ask that nobody could answer: not the client's fault, so it may come back."""
@@ -135,6 +142,11 @@ class Protocol:
     def nudge(self, nudge: Nudge, *, realm: str, names: Collection[str]) -> list[Emit]:
         """Deliver to those of `realm` who subscribed and whose box or person is among `names`."""
         return list(nudge_deliveries(self._registry, nudge, realm, frozenset(names)))
+
+    def _answer_login(self, connection: Connection) -> Iterator[Answer]:
+        if connection.login is not None:
+            yield Answer(connection.login.ref)
+            connection.login = None
 
     def _go_on(self, connection: Connection) -> list[Action]:
         """Deal with the frames that waited, until one has to wait for something itself."""
@@ -190,6 +202,6 @@ class Protocol:
             role = connection.admission.role
             actions = [auth_fail(connection, 403, f"A token with the role {role} may not send {event}")]
         connection.storing = any(isinstance(action, Question) for action in actions)
-        if not connection.storing and not any(isinstance(action, Answer) for action in actions):
+        if not connection.waits and not any(isinstance(action, Answer) for action in actions):
             actions.append(Answer(frame.ref))
         return actions

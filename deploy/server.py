@@ -44,7 +44,8 @@ class Server(uvicorn.Server):
                 app,
                 http=Connection,
                 ws="wsproto",
-                ws_max_size=1024 * 1024,  # before the nerve's own, smaller bound
+                ws_max_size=2 * 1024 * 1024,  # as the nerve's own bound
+                ws_per_message_deflate=False,  # four kilobytes would become a megabyte
                 lifespan="on",
                 log_config=None,
                 access_log=False,

@@ -155,6 +155,8 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         create_app(settings),
         http="httptools",
         ws="wsproto",
+        ws_max_size=2 * 1024 * 1024,
+        ws_per_message_deflate=False,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -23,7 +23,7 @@ def registered(holder: Connection, producer: Producer, realm: Iterable[Connectio
     """A producer registered: it learns of its subscribers, and they of it."""
     for consumer in realm:
         for subscription in consumer.subscriptions.values():
-            if subscription.producer == fold(producer.name):
+            if subscription.producer in (fold(producer.name), ANY_PRODUCER):
                 yield _discovered(holder, producer, consumer, subscription)
                 yield Emit(
                     consumer.id,

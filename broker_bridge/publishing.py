@@ -26,7 +26,7 @@ def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterat
     elif is_anonymous(name):
         yield from no_anonymous(connection, "producers")
     elif not _may_produce_as(registry, connection, name, event=""):
-        yield auth_fail(connection, 403, f"The producer's name '{name}' is not yours")
+        yield auth_fail(connection, 403, _why_not(registry, connection, name, "is not yours"))
     else:
         id = frames.text(body.get("id"), limit=registry.limits.text) or connection.id
         connection.producers[fold(name)] = registered = Producer(name, id)
@@ -39,7 +39,10 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
     if not is_record(connection.admission) and not registry.may_produce(connection.admission, now=frame.at):
         yield from rate_limited(connection, frame.at)
         return
-    body = frames.body(frame.payload) or {}
+    body = frames.body(frame.payload)
+    if body is None:
+        yield error(connection, -2, f"PRODUCE needs an object, nested less than {frames.DEEPEST} deep")
+        return
     event = frames.text(body.get("event"), limit=registry.limits.text)
     name = frames.text(body.get("from", "ANONYMOUS"), limit=registry.limits.text)
     if event is None or name is None:
@@ -47,7 +50,8 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
     elif is_anonymous(name):
         yield error(connection, -4, "Name the producer in from")
     elif not _may_produce_as(registry, connection, name, event):
-        yield auth_fail(connection, 403, f"'{name}' with event '{event}' is not yours to produce")
+        why = f"with event '{event}' is not yours to produce"
+        yield auth_fail(connection, 403, _why_not(registry, connection, name, why))
     elif reserved(name, event):
         yield from _relay_nudge(registry, connection, body)
     else:
@@ -102,6 +106,13 @@ def _broadcast(registry: Registry, connection: Connection, said: Said, body: fra
         yield from routing.to_group(registry, connection.realm, group, said)
     else:
         yield error(connection, -2, "A broadcast to a group names it in group")
+
+
+def _why_not(registry: Registry, connection: Connection, name: str, otherwise: str) -> str:
+    """What a producer is told whose name it cannot have."""
+    if not is_record(connection.admission) and not registry.limits.has_room(connection.producers, fold(name)):
+        return f"A connection produces under at most {registry.limits.names} names"
+    return f"The producer's name '{name}' {otherwise}"
 
 
 def _may_produce_as(registry: Registry, connection: Connection, name: str, event: str) -> bool:

@@ -55,6 +55,7 @@ class Hall:
         self.attached: dict[int, Attach] = {}
         self.sent: dict[str, list[tuple[str, Any]]] = defaultdict(list)
         self.answered: Counter[Any] = Counter()
+        self.acks: dict[Any, Any] = {}
         self.closed: list[str] = []
         self.asked: list[Ask] = []
         self.now, self.frames = 0.0, 0
@@ -68,8 +69,9 @@ class Hall:
                 case HangUp(connection):
                     self.closed.append(connection)
                     self.perform(self.core.disconnected(connection))
-                case Answer(ref):
+                case Answer(ref, ack):
                     self.answered[ref] += 1
+                    self.acks[ref] = ack
                 case Ask():
                     self.asked.append(action)
                 case Open() | Find() | Keep() | Acknowledge():
@@ -760,3 +762,52 @@ def test_the_links_of_one_holder_share_a_rate_of_what_they_produce() -> None:
     hall.send("b", "PRODUCE", job)
     assert len([event for event, _ in hall.sent["ear"] if event.startswith("CONSUME")]) == 5
     assert hall.closed == []
+
+
+@pytest.mark.parametrize(
+    "body", [{"a": [1]}, {"a": None}, {"a": {"b": {}}}, {str(number): number for number in range(40)}]
+)
+def test_a_ping_of_any_object_is_acknowledged_with_it(body: dict[str, Any]) -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac")
+    hall.send("ear", "PING", body)
+    assert json.loads(hall.acks[hall.frames]).items() >= {**body, "pong": "PONG"}.items()
+
+
+@pytest.mark.parametrize("event", ["AUTHORIZATION_REQUEST", "AUTHORIZATION_NEXT", "AUTHORIZATION_DECIDE"])
+def test_what_manages_the_original_is_not_offered(event: str) -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac")
+    hall.send("ear", event, {})
+    assert hall.acks[hall.frames]["code"] == 501
+
+
+@pytest.mark.parametrize("event", ["PRODUCER", "PRODUCE"])
+def test_a_producer_of_too_many_names_is_told_of_the_limit(event: str) -> None:
+    hall = Hall(Limits(names=2))
+    hall.log_in("tool", "tok-tool")
+    for name in ("a", "b", "c"):
+        hall.send("tool", event, {"name": name, "from": name, "event": "done", "message": 1})
+    (refusal,) = hall.events("tool", "AUTH_FAIL")
+    assert refusal == {"code": 403, "message": "A connection produces under at most 2 names"}
+
+
+def test_a_message_that_is_nested_too_deep_is_called_so() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    deep: Any = 1
+    for _ in range(600):
+        deep = [deep]
+    hall.send("tool", "PRODUCE", {"event": "done", "from": "build", "message": deep})
+    (refusal,) = hall.events("tool", "ERROR")
+    assert "500 deep" in refusal["message"]
+
+
+def test_whoever_hears_any_producer_learns_of_one_that_comes_and_goes() -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac", producer="TYO-MQ-ALL", event="done")
+    hall.log_in("tool", "tok-tool")
+    hall.send("tool", "PRODUCER", {"name": "build", "id": "b"})
+    assert [notice["socket"] for notice in hall.events("tool", "SUBSCRIBE-TO-b")] == ["ear"]
+    hall.perform(hall.core.disconnected("tool"))
+    assert len(hall.events("ear", "CONNECT-ear")) == len(hall.events("ear", "DISCONNECT-ear")) == 1

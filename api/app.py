@@ -35,6 +35,7 @@ from api.routes.answered import Answered
 from api.routes.document import complete, describe_answers
 from api.routes.front import Front, refuse_nul
 from api.routes.lane import Lane, refuse_other_methods
+from api.routes.wire import plain
 from api.services.admissions import Admissions
 from api.services.announcing import Announcements
 from api.services.closing import Closing
@@ -280,8 +281,9 @@ def _rest(record: Record, *, background: Sequence[Callable[[], Awaitable[None]]]
     )
     app.state.record = record
     problems.install(app)
-    for module in (health, identity, agents, rooms, messages, nerve, webhooks, admin, nerve_tokens, invites):
-        app.include_router(module.router)
+    app.include_router(health.router)
+    for module in (identity, agents, rooms, messages, nerve, webhooks, admin, nerve_tokens, invites):
+        app.include_router(module.router, dependencies=[Depends(plain)])
     return app
 
 

@@ -117,11 +117,10 @@ class NotAMember(Forbidden):
     code = "not_a_member"
     title = "Not a member"
 
-    def __init__(self, room: str) -> None:
+    def __init__(self, room: str, *, leaving: bool = False) -> None:
+        join = f"Join it first: POST /v1/rooms/{room}/join (`readyroom join {room}`, tool join_conv)."
         super().__init__(
-            f"You are not in room {room}. Join it first: POST /v1/rooms/{room}/join "
-            f"(`readyroom join {room}`, tool join_conv).",
-            room=room,
+            f"You are not in room {room}. {'There is nothing to leave.' if leaving else join}", room=room
         )
 
 

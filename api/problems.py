@@ -127,16 +127,31 @@ def install(app: FastAPI) -> None:
 
 
 def _first(error: RequestValidationError) -> ServiceError:
+    """What is wrong with the first field; of a union, with each kind of value that it may have."""
     first = error.errors()[0]
-    place, *path = first["loc"]
     if first["type"] == "json_invalid":
         return BadRequest(f"The body must be one JSON object: {first['ctx']['error']}.")
-    if place == "body" and not path:
-        return BadRequest("The body must be a JSON object, sent with Content-Type: application/json.")
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    field = _field(first, error.body)
+    if not field and first["loc"] == ("body",):
+        return BadRequest("The body must be one JSON object, sent with Content-Type: application/json.")
     if first["type"] == "extra_forbidden":
         return BadField(field, "there is no such field; leave it out")
-    return BadField(field, f"{first['msg'][:1].lower()}{first['msg'][1:]}")
+    whys = [each["msg"] for each in error.errors() if _field(each, error.body) == field]
+    return BadField(field, " or ".join(f"{why[:1].lower()}{why[1:]}" for why in dict.fromkeys(whys)))
+
+
+def _field(error: Mapping[str, Any], body: Any) -> str:
+    """The field as its sender wrote it: Pydantic puts a union's kinds into the path."""
+    place, *path = error["loc"]
+    if place != "body":
+        return str(path[0])
+    field, value = "", body
+    for part in path:
+        if isinstance(value, list) and isinstance(part, int):
+            field, value = f"{field}[{part}]", value[part]
+        elif isinstance(value, dict) and (part in value or (error["type"] == "missing" and part == path[-1])):
+            field, value = f"{field}.{part}", value.get(part)
+    return field.removeprefix(".")
 
 
 def _of_starlette(error: HTTPException) -> Answer:

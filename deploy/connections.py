@@ -7,13 +7,18 @@ import contextlib
 import resource
 from collections.abc import Iterable
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from api.errors import BadRequest
+from api.problems import envelope
 
 HEAD_SECONDS = 10.0
 """From the first moment, or a request's first byte, until its headers are here."""
 
 REQUEST_SECONDS = 60.0
 """Until all of the request is here."""
+
+NO_HTTP = "This is no HTTP/1.1 request. A header, X-Tyode-Agent too, has no control characters; begin anew."
 
 
 class Connection(HttpToolsProtocol):
@@ -52,6 +57,14 @@ class Connection(HttpToolsProtocol):
         if self._due_since is not None:
             self._due_since = self.loop.time()
         super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, in the shape of all other errors, and close."""
+        status, headers, body = envelope(400, code="bad_request", title=BadRequest.title, detail=NO_HTTP)
+        headers = [*headers, (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
+        lines = [STATUS_LINE[status], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body]
+        self.transport.write(b"".join(lines))
+        self.transport.close()
 
     def is_overdue(self, *, head_seconds: float, request_seconds: float) -> bool:
         """Whether a request should have been here by now, and none that is whole waits for its answer."""

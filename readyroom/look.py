@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from notifier.record import Record, RecordUnreachable
+from notifier.record import Record, RecordError, RecordUnreachable
 from readyroom.entrance import enter
 from readyroom.exporting import exported
 from readyroom.screen import Screen, inert, moment
@@ -84,10 +84,25 @@ def search(
 ) -> None:
     """Find messages by their words, best first. The words that were sought stand between ⟦ and ⟧."""
     filters = {"room": room, "sender": sender, "type": type_, "since": since, "limit": limit}
-    rows = ask(lambda record: record.search(" ".join(words), **filters))
+
+    async def found(record: Record) -> list[dict[str, Any]]:
+        rows = await record.search(" ".join(words), **filters)
+        if not rows:
+            await _see_that_they_exist(record, room, sender)
+        return rows
+
+    rows = ask(found)
     if not as_json:
         rows = [{**row, "body": row["highlight"] or row["body"]} for row in rows]
     _show(rows, "Nothing was found.", as_json)
+
+
+async def _see_that_they_exist(record: Record, room: str | None, sender: str | None) -> None:
+    """Say what is wrong with a room or a sender in which nothing could ever be found."""
+    if room is not None and not room.startswith("@"):
+        await record.history(room, limit=1)
+    if sender is not None and sender not in {row["agent"] for row in await record.agents(retired=True)}:
+        raise RecordError(f"There is no agent {sender}. `readyroom agents --retired` shows all of them.")
 
 
 def _show(rows: list[dict[str, Any]], empty: str, as_json: bool) -> None:

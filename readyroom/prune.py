@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from api.db import Database
-from api.errors import RecordDown
+from api.errors import NoSuchThing, RecordDown
 from api.services.retention import Pruned, Retention
 from readyroom.entrance import enter
 from readyroom.screen import Screen
@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def main(argv: list[str]) -> int:
-    """Run once; 1 when the database is away."""
+    """Run once; 1 when the database is away, or there is no such realm."""
     return enter(app, argv[1:], name="readyroom prune")
 
 
@@ -42,6 +42,8 @@ def prune(
     dsn = nearby_database_url(settings)
     try:
         done = asyncio.run(_pruned(dsn, settings.keep_days, realm, keep_days))
+    except NoSuchThing:
+        fail(f"There is no realm {realm}. `readyroom admin realm list` shows those that there are.")
     except RecordDown:
         fail("The database does not answer. What was deleted until now is deleted; try again.")
     screen = Screen(as_json=as_json)

@@ -90,7 +90,7 @@ async def _checkin(record: Record, remembered: str | None) -> str:
         try:
             return str((await record.checkin(harness=ROLE, resume=remembered))["agent"])
         except Refused as refused:
-            if refused.status not in (400, 404, 409):
+            if refused.status not in (404, 409, 422):
                 raise
     return str((await record.checkin(role=ROLE, harness=ROLE))["agent"])
 

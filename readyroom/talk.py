@@ -289,7 +289,7 @@ def history(
     room: Room,
     before: Annotated[int | None, typer.Option(help="Only messages with a smaller id.")] = None,
     after: Annotated[int | None, typer.Option(help="Only messages with a greater id.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The newest so many.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=1000, help="The newest so many.")] = None,
     thread: Annotated[str | None, typer.Option(help="Only this thread.")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -27,7 +27,7 @@ from api.models import Caller
 from api.problems import answer_problem
 from api.routes.document import references
 from api.routes.front import refuse_announced
-from api.routes.wire import idempotency_key
+from api.routes.wire import NO_OBJECT, idempotency_key, refuse_unknown
 from api.services import fields
 from api.services.drafts import Said, SayIn, SendIn, exact_number
 from api.services.feed import Feed, FeedIn, Feeds
@@ -54,7 +54,7 @@ class Operation:
     method: str
     path: str
     summary: str
-    body: type | None
+    body: type[msgspec.Struct] | None
     answer: type | None
     run: Callable[[Caller, Any, str], Awaitable[Answer]]
 
@@ -173,10 +173,12 @@ class Lane:
 
     async def _given(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
         """What the caller gave, by its type: from the body, or of a GET from the query."""
+        if operation.method == "GET" and operation.body is not None:
+            return _query(operation.body, scope["query_string"])
+        if scope["query_string"]:
+            refuse_unknown(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True), ())
         if operation.body is None:
             return None
-        if operation.method == "GET":
-            return _query(operation.body, scope["query_string"])
         refuse_announced(scope, self._max_bytes)
         raw = await self._read(receive)
         try:
@@ -227,7 +229,7 @@ _JSON = [(b"content-type", b"application/json")]
 
 def _take_idempotency_key(new: SayIn, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """The header and `client_id` are two names of one thing."""
-    key = idempotency_key(headers)
+    key = fields.line("Idempotency-Key", idempotency_key(headers), fields.CLIENT_ID_CHARACTERS)
     if key is not None:
         if new.client_id not in (None, key):
             raise BadField("client_id", "differs from the Idempotency-Key header; give one of them")
@@ -257,18 +259,20 @@ class _Waiting:
         self.end(_CallerLeft())
 
 
-def _query(type_: type, raw: bytes) -> Any:
+def _query(type_: type[msgspec.Struct], raw: bytes) -> Any:
+    given = parse_qsl(raw.decode("latin-1"), keep_blank_values=True)
+    refuse_unknown(given, type_.__struct_fields__)
     try:
-        return msgspec.convert(dict(parse_qsl(raw.decode("latin-1"))), type_, strict=False)
+        return msgspec.convert({name: value for name, value in given if value}, type_, strict=False)
     except msgspec.ValidationError as error:
         raise _bad_field(str(error)) from None
 
 
-def _bad_field(message: str) -> BadField:
+def _bad_field(message: str) -> BadField | BadRequest:
     for pattern in (_UNKNOWN, _MISSING, _AT):
         if found := pattern.search(message):
-            return BadField(found[1] or "body", _AT.sub("", message))
-    return BadField("body", message)
+            return BadField(found[1], _AT.sub("", message))
+    return BadRequest(NO_OBJECT)
 
 
 def _bad_request(raw: bytes, error: Exception) -> BadField | BadRequest:

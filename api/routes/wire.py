@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from fastapi import Request
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
-from api.errors import BadField
+from api.errors import BadField, BadRequest
+
+NO_OBJECT = "The body must be one JSON object."
 
 
 class Body(BaseModel):
@@ -17,6 +23,35 @@ class Body(BaseModel):
 
 class Nothing(BaseModel):
     """An answer that says no more than that it is done."""
+
+
+async def plain(request: Request) -> None:
+    """See that a call is made of what it takes: no other query parameters, and no null in place of a body.
+
+    FastAPI would pass over the one, and take the other for a body that was left out.
+
+    Raises:
+        BadField, BadRequest
+    """
+    route = request.scope["route"]
+    if request.url.query and isinstance(route, APIRoute):
+        known = {
+            each.alias for each in get_flat_params(route.dependant) if isinstance(each.field_info, Query)
+        }
+        refuse_unknown(request.query_params.multi_items(), known)
+    if request.method != "GET" and (await request.body()).strip() == b"null":
+        raise BadRequest(NO_OBJECT)
+
+
+def refuse_unknown(given: Iterable[tuple[str, str]], known: Collection[str]) -> None:
+    """See that a query has no parameters but these.
+
+    Raises:
+        BadField: it has; this names the first.
+    """
+    for name, _ in given:
+        if name not in known:
+            raise BadField(name, "there is no such parameter; leave it out")
 
 
 def idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

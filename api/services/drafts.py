@@ -51,14 +51,8 @@ class SendIn(SayIn, forbid_unknown_fields=True, kw_only=True):
     recipient: str | None = None
 
 
-_ACCEPTED = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["agent", "state"],
-        "properties": {"agent": {"type": "string"}, "state": {"type": "string"}},
-    },
-}
+_ACCEPTED = {"type": "array", "items": {"$ref": "#/components/schemas/Accepted"}}
+"""`receipts.Accepted`, of which PostgreSQL writes the JSON."""
 
 
 class Receipt(msgspec.Struct):

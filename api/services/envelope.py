@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,7 +23,7 @@ class Message(msgspec.Struct, kw_only=True):
     to: str | None
     type: str
     body: str | None
-    payload: msgspec.Raw | None
+    payload: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})] | None
     urgent: bool
     client_id: str | None
     thread_id: str | None

@@ -8,6 +8,7 @@ import unicodedata
 from api.errors import BadField
 
 LINE_CHARACTERS = 120
+CLIENT_ID_CHARACTERS = 64
 NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?")
 NAME_RULE = "1 to 64 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit"
 TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")

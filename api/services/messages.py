@@ -113,9 +113,9 @@ class Messages:
             RoomNotFound, NotAMember, ClientIdReused, NoSuchAgent, BadField, RateLimited, RecordDown
             NoSuchThing: `seen` is no lease of the caller's.
         """
-        fields.line("client_id", new.client_id, 64)
+        fields.line("client_id", new.client_id, fields.CLIENT_ID_CHARACTERS)
         if new.to is not None:
-            new.to = self._selector(caller, new.to)
+            new.to = self._selector(caller, "to", new.to)
         return await self._once(caller, new, room, self._to_room(caller, room, new))
 
     async def send(self, caller: Caller, new: SendIn) -> tuple[Said, bool]:
@@ -127,12 +127,12 @@ class Messages:
         """
         if new.to is not None and new.recipient is not None and new.to != new.recipient:
             raise BadField("recipient", "the same as `to`; give one of them")
-        address = new.to or new.recipient
+        field, address = ("to", new.to) if new.to is not None else ("recipient", new.recipient)
         if address is None:
             raise BadField("to", "name a session, label, role, box, person or everyone")
-        fields.line("client_id", new.client_id, 64)
-        new.to = self._selector(caller, address)
-        return await self._once(caller, new, f"@{new.to}", self._to_address(caller, new.to, new))
+        fields.line("client_id", new.client_id, fields.CLIENT_ID_CHARACTERS)
+        new.to = self._selector(caller, field, address)
+        return await self._once(caller, new, f"@{new.to}", self._to_address(caller, field, new.to, new))
 
     async def message(self, caller: Caller, message_id: int) -> tuple[Message, FullReceipt]:
         """One message that the caller may read, with its receipt as it stands now.
@@ -257,11 +257,11 @@ class Messages:
     async def _to_room(self, caller: Caller, room: str, new: SayIn) -> Said:
         conv_id = await self._rooms.conv_id(caller, room)
         if new.to is not None:
-            await self._check_selector(caller, new.to)
+            await self._check_selector(caller, "to", new.to)
         return await self._say(caller, new, conv_id=conv_id, room=room, in_room=True)
 
-    async def _to_address(self, caller: Caller, address: str, new: SayIn) -> Said:
-        await self._check_selector(caller, address)
+    async def _to_address(self, caller: Caller, field: str, address: str, new: SayIn) -> Said:
+        await self._check_selector(caller, field, address)
         conv_id = await self._rooms.address_id(caller, address)
         return await self._say(caller, new, conv_id=conv_id, room=f"@{address}", in_room=False)
 
@@ -316,7 +316,9 @@ class Messages:
         if row is None:
             return None
         if row["room"] != room or not is_repeat(new, row["conv_id"], row["content_hash"]):
-            raise ClientIdReused("client_id", what="message", client_id=new.client_id, id=row["id"])
+            raise ClientIdReused(
+                "client_id or Idempotency-Key", what="message", client_id=new.client_id, id=row["id"]
+            )
         if new.to is not None:
             await self._expect(caller, row["id"], row["accepted"])
         return Said(from_row(row), Receipt(msgspec.Raw(row["accepted"].encode())))
@@ -366,25 +368,24 @@ class Messages:
             raise BadField("ttl_seconds", "more than 0, at most a year")
         return payload
 
-    def _selector(self, caller: Caller, to: str) -> str:
-        selector = to.removeprefix(f"agent://{caller.realm}/")
-        fields.line("to", selector, 128)
+    def _selector(self, caller: Caller, field: str, address: str) -> str:
+        selector = address.removeprefix(f"agent://{caller.realm}/")
+        fields.line(field, selector, 128)
         return selector
 
-    async def _check_selector(self, caller: Caller, selector: str) -> None:
-        if selector == "everyone" or await room_store.matched(
-            self._db,
-            realm_id=caller.realm_id,
-            sender_id=caller.agent_id,
-            sender_kind=caller.kind,
-            box_id=caller.box_id,
-            selector=selector,
-        ):
+    async def _check_selector(self, caller: Caller, field: str, selector: str) -> None:
+        sender: dict[str, Any] = {
+            "realm_id": caller.realm_id,
+            "sender_id": caller.agent_id,
+            "sender_kind": caller.kind,
+            "box_id": caller.box_id,
+        }
+        if selector == "everyone" or await room_store.matched(self._db, **sender, selector=selector):
             return
-        now = await room_store.addressable(self._db, caller.realm_id, caller.agent_id)
+        now = await room_store.addressable(self._db, **sender)
         raise NoSuchAgent(
-            f"to: nobody but you answers to {selector!r}. Addressable now: {', '.join(now) or 'nobody'}; "
-            "or everyone.",
-            field="to",
+            f"{field}: nobody who hears you answers to {selector!r}. "
+            f"Addressable now: {', '.join(now) or 'nobody'}; or everyone.",
+            field=field,
             addressable=now,
         )

@@ -12,6 +12,7 @@ import structlog
 
 from api.db import Database
 from api.errors import RecordDown
+from api.services.names import realm_key
 from api.store import retention as store
 
 log = structlog.get_logger()
@@ -67,9 +68,12 @@ class Retention:
         Ends early where another replica is at it.
 
         Raises:
+            NoSuchThing: there is no such realm.
             RecordDown: PostgreSQL is away; what was done until then is done.
         """
         async with self._db.transaction() as tx:
+            if realm is not None:
+                await realm_key(tx, realm)
             wanted = await store.wanted(tx, realm=realm, keep_days=self._keep_days, forced=keep_days)
         return [await self._prune(each) for each in wanted]
 

@@ -139,7 +139,7 @@ class Rooms:
                 connection, realm_id=caller.realm_id, agent_id=caller.agent_id, conv_id=conv_id
             )
         if not left:
-            raise NotAMember(room)
+            raise NotAMember(room, leaving=True)
 
     async def listed(self, caller: Caller, *, mine: bool, after: str, limit: int) -> list[Listed]:
         """Rooms by name behind `after`: the caller's own, or every one of the realm."""

@@ -1,5 +1,7 @@
 """One check of a JSON Schema, as a program: a question in JSON on stdin, a list of faults in JSON on stdout.
 
+A fault is where it is, a JSON path or null, and what does not do there.
+
 It is a process of its own because a pattern can run for ever, and only a process can be ended.
 """
 
@@ -26,12 +28,15 @@ MEMORY_BYTES = 512 * 1024 * 1024
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def faults(question: dict[str, Any]) -> list[str]:
+Fault = tuple[str | None, str]
+
+
+def faults(question: dict[str, Any]) -> list[Fault]:
     """What is wrong with the schema or, where there is one, with the content; nothing when all is well."""
     schema = question["schema"]
     outside = [reference for reference in _references(schema) if not reference.startswith("#")]
     if outside:
-        return [f"it refers to elsewhere: {reference[:80]}" for reference in outside[:MANY]]
+        return [(None, f"it refers to elsewhere: {reference[:80]}") for reference in outside[:MANY]]
     try:
         Draft202012Validator.check_schema(schema)
         _resolve(schema)
@@ -40,9 +45,10 @@ def faults(question: dict[str, Any]) -> list[str]:
         validator = Draft202012Validator(schema, registry=Registry())  # an empty registry fetches nothing
         return [_told(error) for error, _ in zip(validator.iter_errors(question["content"]), range(MANY))]  # noqa: B905
     except SchemaError as error:
-        return [f"no JSON Schema 2020-12: {_told(error)}"]
+        path, why = _told(error)
+        return [(path, f"{why}, so it is no JSON Schema 2020-12")]
     except Unresolvable as error:
-        return [f"it refers to what it does not have: {error.ref[:80]}"]
+        return [(None, f"it refers to what it does not have: {error.ref[:80]}")]
 
 
 def _resolve(schema: Any) -> None:
@@ -53,8 +59,8 @@ def _resolve(schema: Any) -> None:
             resolver.lookup(reference)
 
 
-def _told(error: ValidationError | SchemaError) -> str:
-    return f"{error.json_path[:PATH_CHARACTERS]}: {error.validator} does not hold"
+def _told(error: ValidationError | SchemaError) -> Fault:
+    return error.json_path[:PATH_CHARACTERS], f"{error.validator} does not hold"
 
 
 def _references(schema: Any) -> Iterator[str]:
@@ -77,4 +83,4 @@ if __name__ == "__main__":
     try:
         print(json.dumps(faults(json.load(sys.stdin))))  # noqa: T201
     except RecursionError:
-        print(json.dumps(["it is nested too deeply"]))  # noqa: T201
+        print(json.dumps([(None, "it is nested too deeply")]))  # noqa: T201

@@ -25,6 +25,9 @@ WAIT_SECONDS = 12.0
 TOO_LONG = "checking it takes too long; use a simpler schema"
 SCHEMA_BYTES = 32 * 1024
 
+Fault = tuple[str | None, str]
+"""Where it is, as a JSON path, and what does not do there."""
+
 
 class Schemas:
     """Checks schemas and contents; a pattern that would run for ever is ended.
@@ -49,7 +52,7 @@ class Schemas:
             raise BadField("payload.output_schema", f"at most {SCHEMA_BYTES} bytes")
         faults = await self._faults(caller, {"schema": schema})
         if faults:
-            raise BadField("payload.output_schema", "; ".join(faults))
+            raise BadField("payload.output_schema", _in_words(faults), paths=_paths(faults))
 
     async def check_content(self, caller: Caller, content: Any, schema: Any) -> None:
         """See that a result's content keeps the schema that was asked for.
@@ -62,8 +65,8 @@ class Schemas:
         if faults:
             raise BadField(
                 "payload.content",
-                f"does not fit the schema that was asked for: {'; '.join(faults)}",
-                paths=faults,
+                f"does not fit the schema that was asked for: {_in_words(faults)}",
+                paths=_paths(faults),
             )
 
     @contextlib.asynccontextmanager
@@ -81,7 +84,7 @@ class Schemas:
                 raise ChecksBusy from None
             yield
 
-    async def _faults(self, caller: Caller, question: dict[str, Any]) -> list[str]:
+    async def _faults(self, caller: Caller, question: dict[str, Any]) -> list[Fault]:
         async with self._turn(caller):
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -94,13 +97,21 @@ class Schemas:
             try:
                 async with asyncio.timeout(SECONDS):
                     answer, _ = await process.communicate(msgspec.json.encode(question))
-                return msgspec.json.decode(answer, type=list[str])
+                return msgspec.json.decode(answer, type=list[Fault])
             except TimeoutError:
-                return [TOO_LONG]
+                return [(None, TOO_LONG)]
             except msgspec.DecodeError:
                 used_up = await process.wait() == -signal.SIGXCPU
-                return [TOO_LONG if used_up else "the schema cannot be checked; use a simpler one"]
+                return [(None, TOO_LONG if used_up else "the schema cannot be checked; use a simpler one")]
             finally:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
+
+
+def _in_words(faults: list[Fault]) -> str:
+    return "; ".join(why if path is None else f"{path}: {why}" for path, why in faults)
+
+
+def _paths(faults: list[Fault]) -> list[str]:
+    return [path for path, _ in faults if path is not None]

@@ -64,12 +64,13 @@ async def resume(
 
     Raises:
         BoxOnly: the token is no box's.
-        BadHandle: this is no handle.
+        BadField: this is no handle.
         NoSuchThing: the box never had such a session.
         ClientIdReused: the key came before with other content.
     """
     box, box_id = own_box(caller)
-    handles.parse(handle)
+    if not handles.is_handle(handle):
+        raise BadField("resume", "a handle such as work3-agent#1; leave it out to get a new one")
     doubled = False
     async with db.transaction() as tx:
         await _lock(tx, caller)

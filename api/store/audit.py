@@ -14,6 +14,12 @@ async def note(connection: AsyncConnection, *, act: str, target: str, realm: str
     await connection.execute(sa.insert(audit_log).values(act=act, target=target, realm=realm))
 
 
+async def knows(connection: AsyncConnection, realm: str) -> bool:
+    """Whether anything was ever done in a realm."""
+    acts = sa.exists().where(audit_log.c.realm == realm)
+    return bool(await connection.scalar(sa.select(acts)))
+
+
 async def page(connection: AsyncConnection, *, realm: str | None, before: int, limit: int) -> list[Act]:
     """Acts with a smaller id than `before`, newest first."""
     columns = (audit_log.c.audit_id, audit_log.c.at, audit_log.c.act, audit_log.c.target, audit_log.c.realm)

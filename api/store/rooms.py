@@ -88,9 +88,11 @@ MATCHED = f"""
          WHERE r.realm_id = $1 AND r.addresses @> ARRAY[$5::text] AND {HEARS} AND {ADDRESSED}) AS matched
 """
 
-ADDRESSABLE = """
-    SELECT handle FROM agents WHERE realm_id = $1 AND retired_at IS NULL AND agent_id <> $2
-     ORDER BY last_seen DESC LIMIT 20
+ADDRESSABLE = f"""
+    SELECT r.handle
+      FROM agents r, (SELECT $2::bigint AS sender_id, $3::text AS sender_kind, $4::bigint AS box_id) m
+     WHERE r.realm_id = $1 AND r.retired_at IS NULL AND {HEARS}
+     ORDER BY r.last_seen DESC LIMIT 20
 """
 
 
@@ -221,6 +223,9 @@ async def matched(
     return bool(rows[0]["matched"])
 
 
-async def addressable(db: Door, realm_id: int, agent_id: int) -> list[str]:
-    """Up to 20 handles that can be written to now, those seen last first."""
-    return [row["handle"] for row in await db.fetch(ADDRESSABLE, realm_id, agent_id)]
+async def addressable(
+    db: Door, *, realm_id: int, sender_id: int, sender_kind: str, box_id: int | None
+) -> list[str]:
+    """Up to 20 handles that this sender can write to now, those seen last first."""
+    rows = await db.fetch(ADDRESSABLE, realm_id, sender_id, sender_kind, box_id)
+    return [row["handle"] for row in rows]

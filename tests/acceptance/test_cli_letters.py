@@ -28,7 +28,7 @@ def test_a_letter_reaches_an_address_and_its_receipt_tells_who_has_read_it(here:
     receipt = here.json("message", str(sent["id"]))["receipt"]
     assert [one["agent"] for one in receipt["read_by"]] == [reader]
     assert receipt["read_by"][0]["at"][:16] in here.run("message", str(sent["id"])).stdout
-    assert "nobody but you" in here.run("send", "no-such-one", "x", status=1).stderr
+    assert "nobody who hears you" in here.run("send", "no-such-one", "x", status=1).stderr
 
 
 def test_a_webhook_is_made_rotated_and_removed(here: Shell, tmp_path: Path) -> None:
@@ -86,6 +86,10 @@ def test_a_search_shows_what_was_found_inert(room: str, here: Shell) -> None:
     assert all(line.startswith("> ") for line in shown.splitlines()[-2:])
     assert "Nothing was found" in here.run("search", "zebra", "--room", room).stdout
     assert "since" in here.run("search", "x", "--since", "yesterday", status=1).stderr
+    assert "no room nosuch" in here.run("search", "x", "--room", "nosuch", status=1).stderr
+    assert "no agent nosuch" in here.run("search", "x", "--sender", "nosuch", status=1).stderr
+    speaker = here.json("history", room)["messages"][0]["sender"]
+    assert here.json("search", "zebra", "--room", room, "--sender", speaker) == {"messages": []}
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])
@@ -139,6 +143,7 @@ def test_an_operator_invites_a_box_and_sees_what_was_done(operator: Shell) -> No
     acts = operator.json("admin", "audit", "--limit", "3")["acts"]
     assert [act["act"] for act in acts] == ["invite_added", "invite_revoked", "invite_added"]
     assert "invite_revoked" in operator.run("admin", "audit").stdout
+    assert "no realm nosuch" in operator.run("admin", "audit", "--realm", "nosuch", status=1).stderr
 
 
 def test_old_messages_are_pruned_over_the_database(
@@ -155,6 +160,9 @@ def test_old_messages_are_pruned_over_the_database(
     operator.run("admin", "realm", "keep", "main", "default")
     assert operator.json("prune", **database)["realms"] == []
     assert [m["body"] for m in here.json("history", room)["messages"]] == ["hello"]
+    for days in ([], ["--keep-days", "30"]):
+        nowhere = operator.run("prune", "--realm", "nosuch", *days, status=1, **database)
+        assert (nowhere.stdout, "no realm nosuch" in nowhere.stderr) == ("", True)
     operator.run("prune", "--keep-days", "0", status=2, **database)
     operator.run("admin", "realm", "keep", "main", "few", status=2)
     gone = {"READYROOM_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}

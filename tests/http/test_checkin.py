@@ -160,7 +160,8 @@ async def test_only_an_earlier_session_of_the_same_box_is_taken_up(record: Runni
     eric = await record.person("eric")
     for wanted in (other.agent, "work3-agent#1", "work3", "devmac"):
         assert (await work3.post("/v1/checkin", {"resume": wanted})).code == "not_found", wanted
-    assert (await work3.post("/v1/checkin", {"resume": "No Handle"})).code == "bad_handle"
+    refused = await work3.post("/v1/checkin", {"resume": "No Handle"})
+    assert (refused.status, refused.code, refused.body["field"]) == (422, "invalid", "resume")
     assert (await eric.post("/v1/checkin", {"resume": other.agent})).code == "box_only"
 
 

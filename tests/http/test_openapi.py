@@ -169,6 +169,31 @@ def test_every_answer_with_content_has_a_schema(place: Place) -> None:
                 assert status == "204" or (shown and all(each["schema"] for each in shown)), (method, path)
 
 
+def test_every_list_says_what_it_holds_and_every_reference_leads_somewhere(place: Place) -> None:
+    document = schemathesis.openapi.from_url(f"{place.url}/openapi.json").raw_schema
+    schemas = document["components"]["schemas"]
+    vague, lost = [], []
+
+    def look(node: Any, at: str) -> None:
+        if isinstance(node, dict):
+            if node.get("type") == "array" and not {"$ref", "type", "anyOf"} & node.get("items", {}).keys():
+                vague.append(at)
+            if node.get("type") == "array" and node.get("items") == {"type": "object"}:
+                vague.append(at)
+            if {} in node.get("anyOf", ()):
+                vague.append(at)
+            if str(node.get("$ref", "")).rpartition("/")[2] not in {"", *schemas}:
+                lost.append(at)
+        for name, part in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(part, dict | list):
+                look(part, f"{at}/{name}")
+
+    look(document, "")
+    assert (vague, lost) == ([], [])
+    shown = schemas["Receipt"]["properties"]["accepted"]["items"]
+    assert set(schemas[shown["$ref"].rpartition("/")[2]]["properties"]) == {"agent", "state"}
+
+
 NUL_PATHS = (
     "/v1/search?q=x&room=%00",
     "/v1/search?q=x&sender=a%00",

@@ -49,7 +49,8 @@ def broker(
 
     Give the record this broker's address in READYROOM_NERVE_URL, and the same READYROOM_NERVE_TOKEN_FILE.
     Several brokers with one READYROOM_REDIS_URL are one nerve. SIGHUP makes it read the token again, and ask
-    the record who may stay.
+    the record who may stay. READYROOM_NERVE_PUBLIC_URL, at the record, and all other settings:
+    docs/reference/settings.md.
     """
     try:
         check_url(record)

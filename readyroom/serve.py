@@ -35,6 +35,7 @@ def serve(
 
     The database is READYROOM_DATABASE_URL; `readyroom migrate` prepares it. The log goes to standard error.
     SIGHUP makes it find out anew who may be on the nerve, and read READYROOM_NERVE_TOKEN_FILE again.
+    READYROOM_NERVE_PUBLIC_URL, READYROOM_REDIS_URL and all other settings: docs/reference/settings.md.
     """
     settings = service_settings(host=host, port=port)
     settings = settings.model_copy(update={"database_url": SecretStr(database_url(settings))})

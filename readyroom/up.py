@@ -55,7 +55,11 @@ def up(
         bool, typer.Option("--notifier/--no-notifier", help="Run this box's notifier.")
     ] = True,
 ) -> None:
-    """Run PostgreSQL, the record, the nerve and this box's notifier. Ctrl-C stops all of them."""
+    """Run PostgreSQL, the record, the nerve and this box's notifier. Ctrl-C stops all of them.
+
+    SIGHUP makes it find out anew who may be on the nerve. READYROOM_NERVE_URL, READYROOM_NERVE_PUBLIC_URL,
+    READYROOM_REDIS_URL and all other settings: docs/reference/settings.md.
+    """
     settings = service_settings(host=host, port=port)
     folder = DataFolder(data_dir or usual_data())
     page = Page(folder, with_notifier=notifier)

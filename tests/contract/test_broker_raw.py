@@ -337,6 +337,7 @@ async def test_a_link_that_is_cut_off_leaves_nothing_in_the_kernel(monkeypatch: 
             await tool.send("PRODUCE", {"event": "log", "from": "build", "message": "x" * 200_000})
             await tool.barrier()
         broker.hang_up(lambda a: a.name == "zoo")
+        assert link.sock is not None
         reset = partial(link.sock.getsockopt, socket.SOL_SOCKET, socket.SO_ERROR)
         await until(lambda: reset() == errno.ECONNRESET, "the link to be reset, with all that waits")
         link.close()

@@ -296,6 +296,7 @@ async def metrics(stage: Stage, http: aiohttp.ClientSession) -> str:
         return await answer.text()
 
 
+@pytest.mark.long
 async def test_not_even_the_records_most_talkative_log_tells_what_was_said(
     database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -179,6 +179,7 @@ def test_a_poll_waits_for_what_comes(room: str, here: Shell, there: Shell) -> No
     assert json.loads(out)["count"] == 1
 
 
+@pytest.mark.long
 def test_a_poll_that_could_not_be_printed_comes_again_and_is_marked(
     room: str, here: Shell, there: Shell
 ) -> None:
@@ -194,6 +195,7 @@ def test_a_poll_that_could_not_be_printed_comes_again_and_is_marked(
     assert "Nothing is unread" in there.run("poll").stdout
 
 
+@pytest.mark.long
 def test_a_poll_into_a_closed_pipe_comes_again(room: str, here: Shell, there: Shell) -> None:
     here.run("say", room, "hello")
     read, write = os.pipe()
@@ -278,6 +280,7 @@ def test_a_shell_whose_handle_is_lost_or_unknown_gets_another(kept: str, here: S
     assert here.json("poll")["agent"] == second
 
 
+@pytest.mark.long
 def test_two_first_commands_at_a_time_are_one_shell(here: Shell) -> None:
     with ThreadPoolExecutor(3) as pool:
         polls = pool.map(

@@ -92,6 +92,7 @@ def test_a_search_shows_what_was_found_inert(room: str, here: Shell) -> None:
     assert here.json("search", "zebra", "--room", room, "--sender", speaker) == {"messages": []}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [[], ["--json"]])
 def test_a_tail_follows_from_now_on_and_marks_nothing(
     flags: list[str], room: str, here: Shell, there: Shell

@@ -420,6 +420,7 @@ def talk_until(
     return acknowledged
 
 
+@pytest.mark.long
 def test_two_machines_run_side_by_side(new_up: Callable[[], Up]) -> None:
     first, second = new_up().start(), new_up().start()
     for up in (first, second):

@@ -682,6 +682,7 @@ PAYLOADS = JSON | BODIES | BODIES.map(json.dumps) | st.just("msg" * 99_999)
 EVENTS = st.sampled_from([*HANDLERS, "HELLO", "DEBUG", "connect"]) | JSON
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.sampled_from(["stranger", "zoo", "tool", "ghost"]), EVENTS, PAYLOADS), max_size=30),
     st.booleans(),

@@ -249,6 +249,7 @@ async def test_frames_that_keep_no_rule_disturb_nobody() -> None:
         await it.barrier()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("nonsense", ["2", "2probe", "3\x1e6", "0{}", "5\x1e7", "2" + "\x1e3" * 20])
 async def test_a_poll_that_makes_no_sense_is_answered_and_over(nonsense: str) -> None:
     async with served() as (broker, url), aiohttp.ClientSession() as http:
@@ -355,6 +356,7 @@ async def test_a_flood_harms_nobody_else() -> None:
         }
 
 
+@pytest.mark.long
 async def test_nothing_is_left_after_a_hundred_reconnects() -> None:
     async with served() as (broker, url), ear(url, "tok-devmac") as it:
         for number in range(100):

@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from broker_bridge.nudge import Nudge
 from tests.contract.nerves import ear, free_port, lone_broker, served, talking, until
 from tests.contract.stock import connected, leave, queue
@@ -75,6 +77,7 @@ async def test_its_groups_and_broadcasts_work() -> None:
     assert heard == {"one": [0, 2, "stop"], "two": [1, 3, "stop"], "own": ["to all"]}
 
 
+@pytest.mark.long
 async def test_its_large_messages_come_and_go_in_pieces() -> None:
     heard: list[Any] = []
     large = {"text": "héllo 🐟\\" * 70_000, "end": True}
@@ -117,6 +120,7 @@ async def test_a_wrong_token_is_told_to_its_error_listener() -> None:
     assert errors == [{"code": 401, "message": "This token is not valid here"}]
 
 
+@pytest.mark.long
 async def test_it_is_back_after_the_broker_was_killed() -> None:
     heard: list[Any] = []
     port = free_port()

@@ -57,6 +57,7 @@ async def test_an_idle_session_is_woken_by_a_nudge_and_reads(box: Box, speaker: 
     await box.until_state(handle, "offline")
 
 
+@pytest.mark.long
 async def test_a_message_in_a_turn_wakes_at_its_end(box: Box, speaker: Party) -> None:
     handle = await box.session(ROOM)
     async with box.resting(handle) as agent:
@@ -98,6 +99,7 @@ async def test_a_message_at_any_moment_of_a_turns_end_is_read(box: Box, speaker:
     assert agent.read() == [str(number) for number in range(6)]
 
 
+@pytest.mark.long
 async def test_ten_messages_at_once_are_one_wake(box: Box, speaker: Party) -> None:
     handle = await box.session(ROOM)
     async with box.resting(handle) as agent:

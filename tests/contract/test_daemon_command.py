@@ -96,6 +96,7 @@ def test_a_killed_one_does_not_block_the_next_start(environ: dict[str, str]) -> 
         assert json.loads(call("status", environ, "--json").stdout)["running"]
 
 
+@pytest.mark.long
 def test_a_second_one_says_who_runs(environ: dict[str, str]) -> None:
     with notifier(environ) as running:
         second = call("notifier", environ)
@@ -112,6 +113,7 @@ def test_without_a_record_it_says_where_to_get_one(environ: dict[str, str]) -> N
     assert "readyroom up" in done.stderr
 
 
+@pytest.mark.long
 def test_status_says_that_none_runs(environ: dict[str, str]) -> None:
     done = call("status", environ)
     assert (done.returncode, done.stdout) == (1, "")

@@ -117,6 +117,7 @@ async def test_unread_messages_keep_the_turn_going_and_are_acknowledged_when_see
     assert box.wakes == []
 
 
+@pytest.mark.long
 async def test_no_message_is_handed_over_twice(box: Box, claude: Claude, speaker: Party) -> None:
     await claude.begin()
     await say(speaker, ROOM, "one")
@@ -210,6 +211,7 @@ async def test_without_a_record_the_turn_just_ends(database_url: str, tmp_path: 
             await box.until_row(handle, state="idle")
 
 
+@pytest.mark.long
 async def test_two_agents_who_keep_each_other_going_are_held(record: Running) -> None:
     async with box_of(record, damper_wakes=2) as box, speaker_in(record, ROOM) as speaker:
         await box.started()

@@ -49,6 +49,7 @@ async def test_a_listener_is_back_after_the_broker_restarted() -> None:
     assert states == [True, False] * 3
 
 
+@pytest.mark.long
 async def test_the_record_is_heard_again_after_the_broker_was_killed() -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -67,6 +68,7 @@ async def test_the_record_is_heard_again_after_the_broker_was_killed() -> None:
     assert all(at.at in (99, 1000) for at in heard)
 
 
+@pytest.mark.long
 async def test_a_broker_that_hangs_costs_the_record_nothing_and_is_used_again() -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"

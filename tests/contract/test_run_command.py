@@ -136,6 +136,7 @@ def test_the_program_finds_its_handle_and_the_record(box: Box) -> None:
     assert words[6].startswith(str(box.folder.parent / "run"))
 
 
+@pytest.mark.long
 def test_it_joins_the_rooms_that_it_is_given(box: Box) -> None:
     agent = box.handle("--role", "joiner", "--room", "api", "--room", "web")
     inside = Box({**box.env, "READYROOM_AGENT": agent}, box.folder)
@@ -192,6 +193,7 @@ def test_the_exit_status_is_the_programs(box: Box) -> None:
     box.run("--role", "exit", "--", "sh", "-c", "exit 7", status=7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
@@ -209,6 +211,7 @@ def test_what_cannot_be_done_is_said_in_plain_words(
     assert "Traceback" not in said
 
 
+@pytest.mark.long
 def test_without_a_record_nothing_is_run(box: Box, tmp_path: Path) -> None:
     elsewhere = Box({**box.env, "READYROOM_URL": "http://127.0.0.1:9", "READYROOM_TOKEN": "x"}, box.folder)
     said = elsewhere.run("--", "sh", "-c", f"touch {tmp_path / 'ran'}", status=1)

@@ -33,6 +33,7 @@ async def test_a_command_in_a_session_speaks_as_the_handle_that_the_notifier_gav
         assert (await agent.do("/catchup"))["polled"]["agent"] == row["agent"]
 
 
+@pytest.mark.long
 async def test_a_command_with_another_boxs_token_is_none_of_this_boxs_sessions(
     box: Box, record: Running
 ) -> None:

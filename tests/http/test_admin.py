@@ -144,6 +144,7 @@ async def test_a_box_that_is_removed_is_gone_with_its_sessions_and_may_come_back
     assert (await box.get("/v1/whoami")).status == 401
 
 
+@pytest.mark.long
 async def test_a_name_that_comes_back_reads_and_resumes_nothing_of_before(record: Running) -> None:
     lab = await record.session(await record.box("lab"))
     work3, eric = await record.box("work3"), await record.person("eric")

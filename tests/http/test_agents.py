@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from structlog.testing import capture_logs
 
 from tests.http.running import Party, Reply, Running, running, settings_for, until
@@ -146,6 +147,7 @@ async def test_a_report_is_taken_whole_or_not_at_all(record: Running) -> None:
     assert (await eric.put("/v1/presence", {"sessions": []})).code == "box_only"
 
 
+@pytest.mark.long
 async def test_whoever_calls_has_been_seen(record: Running) -> None:
     box = await record.box("work3")
     session = await record.session(box)

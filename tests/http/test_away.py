@@ -53,6 +53,7 @@ async def test_a_record_starts_without_postgresql_and_serves_when_it_comes(
         assert session.agent == "work3-agent#1"
 
 
+@pytest.mark.long
 async def test_a_record_says_that_postgresql_was_killed_and_goes_on_when_it_is_back(
     own_postgres: Postgres, tmp_path: Path
 ) -> None:

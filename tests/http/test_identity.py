@@ -161,6 +161,7 @@ async def test_a_handle_that_was_never_minted_is_registered_at_its_first_use(rec
     assert (await record.session(box, "odd")).agent == "work3-agent-odd#9"
 
 
+@pytest.mark.long
 async def test_a_number_that_nobody_was_given_cannot_bring_the_counter_to_its_end(record: Running) -> None:
     box = await record.box("work3")
     for number in (10**9, 10**15 - 1, 10**18 - 1):
@@ -184,6 +185,7 @@ async def test_a_counter_that_was_brought_far_before_that_was_refused_still_coun
     assert await agent_of(newest) == newest.agent == f"work3-agent#{10**15}"
 
 
+@pytest.mark.long
 async def test_first_uses_and_check_ins_at_once_never_share_a_number(
     record: Running, second: Running
 ) -> None:

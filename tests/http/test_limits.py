@@ -360,6 +360,7 @@ async def test_the_handles_that_a_box_makes_up_have_an_end(narrow: Running) -> N
 ROWS = 3
 
 
+@pytest.mark.long
 async def test_no_page_is_longer_than_the_operator_allows_and_every_page_leads_on(
     database_url: str, tmp_path: Path
 ) -> None:

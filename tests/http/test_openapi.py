@@ -148,6 +148,7 @@ def documented(response: Any, case: Any) -> None:
     assert (problem["code"], response.status_code) in CODES, (problem, case.as_curl_command())
 
 
+@pytest.mark.long
 def test_every_call_answers_as_the_document_says(place: Place) -> None:
     for operation in operations(place.url):
         held_to_its_word(place, operation, examples=6)

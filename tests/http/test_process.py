@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from tests.http.running import DEADLINE, OPERATOR, Running, settings_for, until
 
@@ -44,6 +45,7 @@ async def process(
         await child.wait()
 
 
+@pytest.mark.long
 async def test_it_serves_from_its_environment_ends_at_sigterm_and_logs_no_secret(
     database_url: str, tmp_path: Path
 ) -> None:

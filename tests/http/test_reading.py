@@ -228,6 +228,7 @@ async def test_a_cursor_moves_forward_by_hand_and_never_back(pair: tuple[Party, 
     assert await bodies(reader) == ["later"]
 
 
+@pytest.mark.long
 async def test_many_polls_of_one_reader_share_what_many_writers_say(record: Running) -> None:
     box, other = await record.box("work3"), await record.box("devmac")
     writers = [await record.session(box) for _ in range(8)]

@@ -234,6 +234,7 @@ async def test_a_schema_that_is_none_or_refers_elsewhere_is_refused(
             assert (reply.status, reply.body["field"]) == (422, "payload.output_schema"), reply
 
 
+@pytest.mark.long
 async def test_a_pattern_that_never_ends_is_ended(pair: tuple[Party, Party]) -> None:
     speaker, reader = pair
     schema = {"type": "string", "pattern": "^(a+)+$"}

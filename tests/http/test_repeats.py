@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import pytest
 
 from tests.http.running import Party, Running, running, settings_for
 from tests.http.test_rooms import said
@@ -42,6 +43,7 @@ async def reports(asker: Party) -> int:
     return len([message for message in feed if message["sender"] == "system"])
 
 
+@pytest.mark.long
 async def test_what_was_stored_is_answered_whatever_would_refuse_it_now(
     record: Running, database_url: str, tmp_path: Path
 ) -> None:

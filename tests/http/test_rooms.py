@@ -32,6 +32,7 @@ async def test_starting_a_room_twice_joins_it(record: Running) -> None:
     assert second.body == {"room": "api", "title": "The API", "joined": True, "last_read_id": 0, "unread": 0}
 
 
+@pytest.mark.long
 async def test_a_hundred_at_once_start_one_room(record: Running) -> None:
     box = await record.box("work3")
     sessions = [await record.session(box) for _ in range(10)]

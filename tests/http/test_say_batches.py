@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.conftest import run_sql
 from tests.http.running import Running
 from tests.http.test_rooms import bodies
@@ -11,6 +13,7 @@ from tests.http.test_rooms import bodies
 TOGETHER = 32
 
 
+@pytest.mark.long
 async def test_of_32_at_once_31_are_stored_and_one_is_refused(record: Running, database_url: str) -> None:
     rule = "ALTER TABLE conv_messages ADD CONSTRAINT conv_messages_polite_check CHECK (body <> 'rude')"
     await run_sql(database_url, rule)

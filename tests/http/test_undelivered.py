@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import run_sql
 from tests.http.running import Party, Running, running, settings_for, until
 from tests.http.test_rooms import bodies, said
@@ -105,6 +107,7 @@ async def test_an_addressee_that_skips_by_hand_and_retires_has_not_read_it(recor
     assert read not in await listed(speaker)
 
 
+@pytest.mark.long
 async def test_an_unnumbered_handle_that_is_a_label_waits_for_any_session_of_it(record: Running) -> None:
     box, _, reader = await pair(record)
     unnumbered, first = (box.speaking_as(f"work3-agent-lab{number}") for number in ("", "#1"))
@@ -143,6 +146,7 @@ async def test_what_was_for_labels_of_a_box_that_is_removed_is_reported(record: 
     assert [message["id"] for room in polled["rooms"] for message in room["messages"]] == [everyone, role]
 
 
+@pytest.mark.long
 async def test_what_was_for_a_role_is_reported_when_no_later_session_can_be_briefed_with_it(
     record: Running, database_url: str
 ) -> None:
@@ -178,6 +182,7 @@ async def test_where_the_sender_is_gone_the_people_are_told(record: Running) -> 
     assert await listed(eric) == [message_id]
 
 
+@pytest.mark.long
 async def test_two_replicas_report_once(record: Running, second: Running) -> None:
     _, speaker, _ = await pair(record)
     ids = [await said(speaker, "api", str(n), ttl_seconds=0.3) for n in range(20)]
@@ -203,6 +208,7 @@ async def test_a_session_that_stays_offline_retires(database_url: str, tmp_path:
         assert session.agent in {agent["agent"] for agent in shown}
 
 
+@pytest.mark.long
 async def test_a_realm_whose_time_is_over_is_swept_with_everything_in_it(record: Running) -> None:
     made = await record.operator.post("/v1/admin/realms", {"name": "short", "ttl_seconds": 6})
     assert made.status == 201

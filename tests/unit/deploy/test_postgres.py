@@ -104,6 +104,7 @@ def test_a_clean_stop_keeps_the_data(folder: Path) -> None:
         assert ask(server, "SELECT n FROM kept") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_killed_server_keeps_what_was_committed_and_comes_back(folder: Path) -> None:
     with Postgres(folder) as server:
         ask(server, "CREATE TABLE kept AS SELECT 1 AS n")
@@ -182,6 +183,7 @@ def test_a_second_owner_is_refused(folder: Path) -> None:
         assert ask(server, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_start_that_fails_says_why_and_lets_go(folder: Path) -> None:
     with Postgres(folder):
         pass

@@ -19,6 +19,7 @@ from api.services.realms import FIRST
 router = APIRouter(prefix="/v1/admin", tags=["operator"])
 
 RealmQuery = Annotated[str, Query(description="The realm.")]
+AnyRealm = Annotated[str | None, Query(description="Only this realm's.", max_length=64)]
 NamePath = Annotated[str, Path(max_length=200)]
 
 
@@ -216,9 +217,11 @@ async def add_person_token(record: RecordDep, name: NamePath, realm: RealmQuery 
 
 
 @router.delete("/tokens/{token_id}", status_code=204)
-async def revoke_token(record: RecordDep, token_id: Annotated[str, Path(max_length=200)]) -> None:
+async def revoke_token(
+    record: RecordDep, token_id: Annotated[str, Path(max_length=200)], realm: AnyRealm = None
+) -> None:
     """Revoke a token; calls and links that came with it end at once."""
-    await tokens.revoke(record.db, record.identity, token_id)
+    await tokens.revoke(record.db, record.identity, token_id, realm)
 
 
 @router.get("/dead-letters")
@@ -247,7 +250,7 @@ async def discard_dead_letter(record: RecordDep, letter_id: LetterId, realm: Rea
 async def audit_log(
     record: RecordDep,
     limit: Limit,
-    realm: Annotated[str | None, Query(description="Only this realm's.", max_length=64)] = None,
+    realm: AnyRealm = None,
     cursor: Cursor = "",
 ) -> Audit:
     """What was done by the operator, and with the operator's invites, newest first."""

@@ -58,9 +58,13 @@ async def list_invites(
 
 
 @router.delete("/admin/invites/{invite_id}", status_code=204)
-async def revoke_invite(record: RecordDep, invite_id: Annotated[str, Path(max_length=200)]) -> None:
+async def revoke_invite(
+    record: RecordDep,
+    invite_id: Annotated[str, Path(max_length=200)],
+    realm: Annotated[str | None, Query(description="Only this realm's.", max_length=64)] = None,
+) -> None:
     """Make an invite worthless."""
-    await invites.revoke(record.db, invite_id)
+    await invites.revoke(record.db, invite_id, realm)
 
 
 @router.post("/redeem", status_code=201)

@@ -66,19 +66,20 @@ async def listed(db: Database, *, realm: str, after: str, limit: int) -> list[In
         return await store.page(tx, realm_id=realm_id, after=after, limit=limit)
 
 
-async def revoke(db: Database, invite_id: str) -> None:
+async def revoke(db: Database, invite_id: str, realm: str | None = None) -> None:
     """Make an invite worthless.
 
     Raises:
-        NoSuchThing: there is none that could be redeemed.
+        NoSuchThing: there is none (in `realm`, where one is given) that could be redeemed.
     """
     async with db.transaction() as tx:
+        realm_id = None if realm is None else await names.realm_key(tx, realm)
         known = invite_id.isascii() and invite_id.isprintable()
-        revoked = await store.revoke(tx, invite_id) if known else None
+        revoked = await store.revoke(tx, invite_id, realm_id) if known else None
         if revoked is None:
             raise NoSuchThing(f"There is no open invite with the id {invite_id}.", invite_id=invite_id)
-        box, realm = revoked
-        await audit.note(tx, act="invite_revoked", target=f"{box} {invite_id}", realm=realm)
+        box, its_realm = revoked
+        await audit.note(tx, act="invite_revoked", target=f"{box} {invite_id}", realm=its_realm)
 
 
 class Redeeming:

@@ -39,18 +39,20 @@ async def add_token(db: Database, *, realm: str, name: str, kind: Kind) -> NewTo
     return made
 
 
-async def revoke(db: Database, identity: Identity, token_id: str) -> None:
+async def revoke(db: Database, identity: Identity, token_id: str, realm: str | None = None) -> None:
     """End a token: calls and links that came with it end at once, on every replica.
 
     Raises:
-        NoSuchThing: there never was such a token.
+        NoSuchThing: there never was such a token (in `realm`, where one is given).
     """
     async with db.transaction() as tx:
-        revoked = await store.revoke(tx, token_id) if token_id.isascii() and token_id.isprintable() else None
+        realm_id = None if realm is None else await realm_key(tx, realm)
+        known = token_id.isascii() and token_id.isprintable()
+        revoked = await store.revoke(tx, token_id, realm_id) if known else None
         if revoked is None:
             raise NoSuchThing(f"There is no token with the id {token_id}.", token_id=token_id)
-        name, realm = revoked
-        await audit.note(tx, act="token_revoked", target=f"{name} {token_id}", realm=realm)
+        name, its_realm = revoked
+        await audit.note(tx, act="token_revoked", target=f"{name} {token_id}", realm=its_realm)
         await tell(tx, word := f"token {token_id}")
     identity.forget(word)
 

@@ -48,11 +48,15 @@ async def page(connection: AsyncConnection, *, realm_id: int, after: str, limit:
     return [Invite(*row) for row in await connection.execute(wanted)]
 
 
-async def revoke(connection: AsyncConnection, invite_id: str) -> tuple[str, str] | None:
-    """Delete an invite; returns its (box, realm), or None when there is none."""
+async def revoke(connection: AsyncConnection, invite_id: str, realm_id: int | None) -> tuple[str, str] | None:
+    """Delete an invite (None: of any realm); returns its (box, realm), or None when there is none."""
     gone = (
         sa.delete(invites)
-        .where(invites.c.invite_id == invite_id, realms.c.realm_id == invites.c.realm_id)
+        .where(
+            invites.c.invite_id == invite_id,
+            realms.c.realm_id == invites.c.realm_id,
+            sa.true() if realm_id is None else invites.c.realm_id == realm_id,
+        )
         .returning(invites.c.name, realms.c.name.label("realm"))
     )
     row = (await connection.execute(gone)).one_or_none()

@@ -66,12 +66,19 @@ async def add(
     await connection.execute(sa.insert(_kept(kind)).values(values))
 
 
-async def revoke(connection: AsyncConnection, token_id: str) -> tuple[str, str] | None:
-    """End a token; returns its (name, realm), or None when there never was one. Twice is once."""
+async def revoke(connection: AsyncConnection, token_id: str, realm_id: int | None) -> tuple[str, str] | None:
+    """End a token (None: of any realm); returns its (name, realm), or None when there never was one.
+
+    Twice is once.
+    """
     for table in (tokens, nerve_tokens):
         ended = (
             sa.update(table)
-            .where(table.c.token_id == token_id, table.c.realm_id == realms.c.realm_id)
+            .where(
+                table.c.token_id == token_id,
+                table.c.realm_id == realms.c.realm_id,
+                sa.true() if realm_id is None else table.c.realm_id == realm_id,
+            )
             .values(revoked_at=sa.func.coalesce(table.c.revoked_at, _NOW))
             .returning(table.c.name, realms.c.name.label("realm"))
         )

@@ -114,6 +114,16 @@ async def test_a_third_token_is_refused_until_one_is_revoked(record: Running) ->
     assert "rrb_" not in str(listed)
 
 
+async def test_what_is_revoked_may_be_named_with_its_realm(record: Running) -> None:
+    await record.operator.post("/v1/admin/realms", {"name": "lab"})
+    box = await record.box("work3", realm="lab")
+    invite = (await record.operator.post("/v1/admin/invites", {"box": "late", "realm": "lab"})).body
+    for path in (f"/v1/admin/tokens/{box.token_id}", f"/v1/admin/invites/{invite['invite_id']}"):
+        for elsewhere in ("main", "nowhere"):
+            assert (await record.operator.delete(f"{path}?realm={elsewhere}")).code == "not_found"
+        assert (await record.operator.delete(f"{path}?realm=lab")).status == 204
+
+
 async def test_who_is_not_there_is_not_found(record: Running) -> None:
     await record.box("work3")
     missing = [

@@ -7,6 +7,7 @@ import uvicorn
 from api import logs
 from api.app import create_app
 from api.settings import Settings
+from broker_bridge.guard import UVICORN
 
 
 def main() -> None:
@@ -19,9 +20,7 @@ def main() -> None:
         port=settings.port,
         loop="uvloop",
         http="httptools",
-        ws="wsproto",
-        ws_max_size=2 * 1024 * 1024,
-        ws_per_message_deflate=False,
+        **UVICORN,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -10,6 +10,8 @@ from typing import Any
 
 import structlog
 
+from broker_bridge.limits import Limits
+
 log = structlog.get_logger()
 
 Message = MutableMapping[str, Any]
@@ -20,6 +22,14 @@ ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
 LONGEST_CONTROL = 8
 FETCH_SECONDS = 10
 """Until an answer over polling must have been read."""
+
+UVICORN: dict[str, Any] = {
+    "ws": "wsproto",
+    "ws_max_size": Limits().frame,
+    "ws_per_message_deflate": False,  # four kilobytes would become a megabyte
+    "ws_ping_interval": None,  # engine.io has its own; these would end whoever is read slowly
+}
+"""How uvicorn has to treat websockets for the nerve behind it."""
 
 
 def mounted(nerve: ASGI, app: ASGI) -> ASGI:

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 import uvicorn
 
+from broker_bridge.guard import UVICORN
 from deploy.connections import HEAD_SECONDS, REQUEST_SECONDS, Connection, end_overdue, raise_file_limit
 
 DRAIN_SECONDS = 3
@@ -43,9 +44,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=Connection,
-                ws="wsproto",
-                ws_max_size=2 * 1024 * 1024,  # as the nerve's own bound
-                ws_per_message_deflate=False,  # four kilobytes would become a megabyte
+                **UVICORN,
                 lifespan="on",
                 log_config=None,
                 access_log=False,

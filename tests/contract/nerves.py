@@ -16,6 +16,7 @@ import socketio
 import uvicorn
 
 from broker_bridge.broker import EmbeddedBroker
+from broker_bridge.guard import UVICORN
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission, Credential, Doorkeeper
 from broker_bridge.nudge import DELIVERED, Nudge
@@ -85,9 +86,7 @@ async def serving(app: Any, *, port: int | None = None) -> AsyncIterator[str]:
         app,
         host="127.0.0.1",
         port=port,
-        ws="wsproto",
-        ws_max_size=2 * 1024 * 1024,
-        ws_per_message_deflate=False,
+        **UVICORN,
         lifespan="off",
         log_config=None,
         timeout_graceful_shutdown=1,

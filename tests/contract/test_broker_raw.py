@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 import psutil
 import pytest
+import uvicorn
 import websocket
 
 from broker_bridge import sockets
@@ -291,6 +292,20 @@ async def test_whoever_sends_more_than_its_share_is_read_more_slowly_and_loses_n
         await until(lambda: len(other.consumed) == 5)
         assert time.monotonic() - begun > 0.9
         assert [envelope["message"][0] for _, envelope in other.consumed] == [*"01234"]
+
+
+async def test_a_link_that_is_read_slowly_outlives_uvicorns_keepalive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configure: Any = uvicorn.Config.__init__
+    quick = tuple(0.2 if value == 20.0 else value for value in configure.__defaults__)
+    assert quick.count(0.2) == 2
+    monkeypatch.setattr(configure, "__defaults__", quick)
+    limits = Limits(bytes_per_second=100_000, bytes_burst=100_000)
+    async with served(limits=limits) as (_, url), raw(url, polling=False, token="tok-tool") as link:
+        for number in range(3):
+            await link.send(f'42{number}["PING",{{"echo":"{"x" * 99_000}"}}]')
+        await link.answer("432")
 
 
 @both_transports

@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from api.app import create_app
 from api.settings import Settings
+from broker_bridge.guard import UVICORN
 
 OPERATOR = "the-operators-own-token"
 DEADLINE = 20.0
@@ -154,9 +155,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     config = uvicorn.Config(
         create_app(settings),
         http="httptools",
-        ws="wsproto",
-        ws_max_size=2 * 1024 * 1024,
-        ws_per_message_deflate=False,
+        **UVICORN,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -145,9 +145,9 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
         id = args[0]
         if event == "message":
             return await self._message(id, args[1], options)
-        if event == "connect":
-            await self._opened(id, args[1]["asgi.scope"])
-        elif event == "disconnect":
+        if event == "connect" and not await self._opened(id, args[1]["asgi.scope"]):
+            return False
+        if event == "disconnect":
             self.allowances.closed(id)
         return await super()._trigger_event(event, *args, **options)
 
@@ -172,13 +172,21 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
         while self._stands(id) and (left := end - time.monotonic()) > 0:  # noqa: ASYNC110 - the library does not say when
             await asyncio.sleep(min(left, LOOK_SECONDS))
 
-    async def _opened(self, id: str, scope: Message) -> None:
-        """Of too many strangers of one address, the oldest go; not those whose login is being looked up."""
+    async def _opened(self, id: str, scope: Message) -> bool:
+        """Of too many strangers of one address the oldest goes, whose login is not being looked up.
+
+        Where there is no such one, the newest may not stay: it is refused, as nobody knows of it yet.
+        """
         address = (scope.get("client") or ("",))[0]
         self.allowances.opened(id, address)
         crowd = self.allowances.crowd(address)
-        for oldest in [each for each in crowd if each not in self._at_work][:1]:
+        oldest = next((each for each in crowd if each not in self._at_work), None)
+        if oldest == id:
+            self.allowances.closed(id)
+            return False
+        if oldest is not None:
             await self._end(oldest)
+        return True
 
     async def _end(self, sid: str) -> None:
         """Close one connection, and let what writes to it come to its end."""

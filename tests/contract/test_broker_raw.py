@@ -267,6 +267,25 @@ async def test_of_too_many_strangers_the_oldest_go(polling: bool) -> None:
         await known.answer("430")
 
 
+@both_transports
+async def test_a_stranger_too_many_beside_logins_is_refused_and_leaves_nothing(polling: bool) -> None:
+    limits = Limits(strangers=1)
+    async with served(limits=limits, door=Hesitating()) as (broker, url), raw(url, polling=False) as link:
+        engine = broker._sockets.server.eio
+        await link.answer("40")
+        await link.send('42["AUTHENTICATION",{"token":"tok-tool"}]')
+        await until(lambda: engine._at_work, "the login")
+        if polling:
+            async with link.http.get(f"{link.url}polling") as reply:
+                assert reply.status == 401
+        else:
+            with pytest.raises(aiohttp.WSServerHandshakeError):
+                await link.http.ws_connect(f"{link.url}websocket")
+        await link.answer('42["AUTH_OK"')
+        kept = (engine.sockets, engine.wires, engine.allowances._links, broker._sockets.server.environ)
+        assert [len(each) for each in kept] == [1] * 4
+
+
 async def test_nothing_is_compressed() -> None:
     async with served() as (_, url), aiohttp.ClientSession() as http:
         address = f"{url}/socket.io/?EIO=4&transport=websocket"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import structlog
@@ -67,12 +69,20 @@ class Closing:
 
     async def run(self) -> None:
         """Take a turn every second until cancelled."""
+        steps = {"retire": self._retire, "realms": self._end_realms}
+        steps |= {kind: functools.partial(self._report, kind) for kind in store.KINDS}
         while True:
-            with contextlib.suppress(RecordDown, RoomHeldUp):
-                await self._retire()
-                await self._end_realms()
-                await self._report()
+            for name, step in steps.items():
+                await self._try(name, step)
             await asyncio.sleep(TURN_SECONDS)
+
+    async def _try(self, name: str, step: Callable[[], Awaitable[None]]) -> None:
+        """What fails is tried again at the next turn, and keeps nothing else from being done."""
+        try:
+            with contextlib.suppress(RecordDown, RoomHeldUp):
+                await step()
+        except Exception as error:
+            log.error("closing_failed", step=name, error=type(error).__name__)
 
     async def _retire(self) -> None:
         async with self._db.transaction() as tx:
@@ -94,16 +104,16 @@ class Closing:
             log.info(event, what=word)
             self._identity.forget(word)
 
-    async def _report(self) -> None:
+    async def _report(self, kind: str) -> None:
         more = True
         while more:
             told: list[Told] = []
             async with self._db.transaction() as tx:
-                turn = await store.begin(tx)
+                turn = await store.begin(tx, kind)
                 if turn is None:
                     return
                 found = await store.untaken(
-                    tx, since=turn.until, now=turn.now, most=MOST, briefed=BRIEFED_WITHIN
+                    tx, kind, since=turn.until, now=turn.now, most=MOST, briefed=BRIEFED_WITHIN
                 )
                 for each in found:
                     if await store.note(tx, realm_id=each.realm_id, message_id=each.id, reason=each.reason):
@@ -112,7 +122,7 @@ class Closing:
                             told += [stored] if stored else []
                 more = len(found) >= MOST
                 if not more:
-                    await store.end(tx, turn.now)
+                    await store.end(tx, kind, turn.now)
             self._system.announce(told)
 
     async def _reports(self, realm_id: int, message_id: int, reason: str) -> list[SystemMessage]:

@@ -41,7 +41,6 @@ from api.services.drafts import (
     is_repeat,
 )
 from api.services.envelope import Found, Message, found, from_row, more
-from api.services.hearing import BRIEFED_WITHIN
 from api.services.highlighting import sought_words
 from api.services.limits import Rate
 from api.services.reading import Reading
@@ -51,7 +50,6 @@ from api.services.rooms import Rooms
 from api.services.saying import Sayings
 from api.services.system import SystemMessage, SystemVoice
 from api.services.turns import Turns
-from api.store import closing as closing_store
 from api.store import messages as store
 from api.store import receipts as receipt_store
 from api.store import rooms as room_store
@@ -286,8 +284,6 @@ class Messages:
         )
         if stored is None:
             raise NotAMember(room)  # or a repeat, which is found then
-        if new.to is not None:
-            await self._expect(caller, stored.id, stored.accepted)
         self._announcements.said(
             realm_id=caller.realm_id,
             realm=caller.realm,
@@ -319,16 +315,7 @@ class Messages:
             raise ClientIdReused(
                 "client_id or Idempotency-Key", what="message", client_id=new.client_id, id=row["id"]
             )
-        if new.to is not None:
-            await self._expect(caller, row["id"], row["accepted"])
         return Said(from_row(row), Receipt(msgspec.Raw(row["accepted"].encode())))
-
-    async def _expect(self, caller: Caller, message_id: int, accepted: str) -> None:
-        """Before the answer, so that what was addressed to nobody who is there is reported in its time."""
-        if accepted == "[]":
-            await closing_store.expect(
-                self._db, realm_id=caller.realm_id, message_id=message_id, briefed=BRIEFED_WITHIN
-            )
 
     async def _tell_origin(self, caller: Caller, refusal: HopsUsedUp) -> None:
         thread_id = refusal.facts["thread_id"]

@@ -12,6 +12,7 @@ import structlog
 
 from api.db import Database, Refused
 from api.errors import RoomHeldUp
+from api.services.hearing import BRIEFED_WITHIN
 from api.store import messages as store
 
 log = structlog.get_logger()
@@ -196,7 +197,9 @@ class Sayings:
     async def _say(self, drafts: Sequence[Draft]) -> dict[int, Stored]:
         rooms = sorted({draft.conv_id for draft in drafts})
         columns = list(zip(*(draft.columns for draft in drafts), strict=True))
-        rows = await store.say(self._db, columns, rooms=rooms, stale_seconds=self._stale_seconds)
+        rows = await store.say(
+            self._db, columns, rooms=rooms, stale_seconds=self._stale_seconds, briefed=BRIEFED_WITHIN
+        )
         return {
             row["place"]: Stored(
                 row["id"], row["created_at"], row["expires_at"], row["accepted"], row["listeners"]

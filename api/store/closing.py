@@ -21,11 +21,11 @@ OVERLAP = "interval '1 minute'"
 SETTLING = "interval '1 second'"
 """A batch can appear after the moment at which it was committed, too."""
 
-# One replica at a time; the others try again at their next turn.
+# One replica at a time; the others try again at their next turn. Each kind of report goes on by itself.
 BEGIN = """
-    SELECT until, clock_timestamp() AS now FROM sweeps WHERE name = 'closing' FOR UPDATE SKIP LOCKED
+    SELECT until, clock_timestamp() AS now FROM sweeps WHERE name = :kind FOR UPDATE SKIP LOCKED
 """
-END = "UPDATE sweeps SET until = :now WHERE name = 'closing'"
+END = "UPDATE sweeps SET until = :now WHERE name = :kind"
 
 TAKEN = taken("true")
 REPORTED = "EXISTS (SELECT FROM undelivered u WHERE u.realm_id = m.realm_id AND u.id = m.id)"
@@ -46,45 +46,30 @@ _LABEL_TOO = """(
 )"""
 
 
-def _behind(cursor: str) -> str:
-    return f"""
-        JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
-        JOIN conversations v ON v.realm_id = c.realm_id AND v.conv_id = c.conv_id
-        JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id AND m.id > {cursor}
-    """
-
-
-def _retired(messages: str) -> str:
-    """Of `messages`, those that close with the retired `r`.
-
-    A label goes with its box: no other one's sessions ever answer to it.
-    """
-    return f"""
-        SELECT m.realm_id, m.id, 'retired' AS reason
+# Whose name somebody else got since was meant by what was said until then. conv_messages_selector_idx.
+RETIRED = f"""
+    WITH ended AS MATERIALIZED (
+        SELECT DISTINCT r.realm_id, r.agent_id, its.selector, heir.floor_id AS until_id
           FROM agents r
-          LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id
-               {messages}
+          LEFT JOIN agents heir ON heir.realm_id = r.realm_id AND heir.handle = r.addresses[1]
+                               AND heir.agent_id <> r.agent_id
+         CROSS JOIN LATERAL (
+               SELECT r.addresses[1] AS selector WHERE NOT {_LABEL_TOO}
+                UNION
+               SELECT o.label FROM agents o
+                WHERE r.kind = 'box' AND o.realm_id = r.realm_id AND o.box_id = r.agent_id
+                  AND o.label IS NOT NULL) its
          WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND r.retired_at <= :now
-           AND ((m.selector = r.addresses[1] AND NOT {_LABEL_TOO})
-                OR (m.selector = r.label AND box.retired_at IS NOT NULL))
-           AND {HEARS} AND {ADDRESSED} AND {UNEXPIRED}
-           AND m.sender_kind <> 'system' AND NOT {REPORTED} AND NOT {TAKEN}
-         LIMIT :most
-    """
-
-
-# What was said since they first came or was unread then: also what they skipped without reading it.
-_FIRST = """least(c.last_read_id, c.replay_until_id, (
-    SELECT min(p.since_id) FROM past_members p
-     WHERE p.realm_id = c.realm_id AND p.agent_id = c.agent_id AND p.conv_id = c.conv_id))"""
-_OWN = "AND (NOT v.hidden OR v.name IN ('@' || r.addresses[1], '@' || r.label))"
-RETIRED = _retired(f"{_behind(_FIRST)} {_OWN}")
-
-# What was said where they were not: in rooms that they never joined.
-ABSENT = _retired("""
-    JOIN unheard u ON u.realm_id = r.realm_id AND u.selector IN (r.addresses[1], r.label)
-    JOIN conv_messages m ON m.realm_id = u.realm_id AND m.id = u.id
-""")
+    )
+    SELECT m.realm_id, m.id, 'retired' AS reason
+      FROM ended JOIN conv_messages m USING (realm_id, selector)
+     WHERE (m.id > ended.until_id) IS NOT TRUE AND {UNEXPIRED} AND m.sender_kind <> 'system'
+       AND EXISTS (SELECT FROM agents r
+                    WHERE r.realm_id = m.realm_id AND ended.agent_id IN (r.agent_id, r.box_id)
+                      AND {HEARS} AND {ADDRESSED})
+       AND NOT {REPORTED} AND NOT {TAKEN}
+     LIMIT :most
+"""
 
 _AWAITED = f"""
     EXISTS (SELECT FROM conv_members c
@@ -98,7 +83,11 @@ _AWAITED = f"""
 ABANDONED = f"""
     WITH unread AS MATERIALIZED (
         SELECT DISTINCT m.realm_id, m.id
-          FROM agents r {_behind("c.last_read_id")}
+          FROM agents r
+          JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
+          JOIN conversations v ON v.realm_id = c.realm_id AND v.conv_id = c.conv_id
+          JOIN conv_messages m
+            ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id AND m.id > c.last_read_id
          WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} - CAST(:briefed AS interval)
            AND r.retired_at <= CAST(:now AS timestamptz) - CAST(:briefed AS interval)
            AND v.hidden AND m.created_at <= r.retired_at AND m.expires_at IS NULL
@@ -112,7 +101,7 @@ ABANDONED = f"""
 # What was addressed when nobody was there whom it was for, and nobody has come.
 UNHEARD = f"""
     WITH due AS (
-        UPDATE unheard SET due_at = NULL
+        DELETE FROM unheard
          WHERE (realm_id, id) IN (SELECT realm_id, id FROM unheard
                                    WHERE due_at <= :now ORDER BY due_at LIMIT :most)
         RETURNING realm_id, id
@@ -123,27 +112,8 @@ UNHEARD = f"""
     SELECT m.realm_id, m.id, 'retired' AS reason FROM untaken m WHERE NOT {_AWAITED}
 """
 
-# A session that comes later can be briefed with what is for a role, for everyone, or for a label of a box
-# that is there. In a room such a message waits for whoever joins.
-EXPECT = f"""
-    INSERT INTO unheard (realm_id, id, selector, due_at)
-    SELECT m.realm_id, m.id, m.selector,
-           CASE WHEN later.come THEN m.created_at + $3::interval
-                WHEN NOT EXISTS (SELECT FROM agents r WHERE r.realm_id = m.realm_id AND r.retired_at IS NULL
-                                    AND {HEARS} AND {ADDRESSED})
-                THEN clock_timestamp() END
-      FROM conv_messages m
-      JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
-     CROSS JOIN LATERAL (
-           SELECT m.selector = 'everyone' OR EXISTS (
-               SELECT FROM agents r
-                 LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id
-                WHERE r.realm_id = m.realm_id
-                  AND (r.role = m.selector OR (r.label = m.selector AND r.addresses[1] <> m.selector
-                                               AND box.retired_at IS NULL))) AS come) later
-     WHERE m.realm_id = $1 AND m.id = $2 AND (NOT later.come OR (v.hidden AND m.expires_at IS NULL))
-        ON CONFLICT DO NOTHING
-"""
+KINDS = {"expired": EXPIRED, "retired": RETIRED, "abandoned": ABANDONED, "unheard": UNHEARD}
+"""What is looked for, each by a statement and with a row of `sweeps` of its own."""
 
 # The sender, or where the sender is gone every person of the realm.
 CLOSED = f"""
@@ -187,35 +157,25 @@ SILENT = """
 """
 
 
-async def begin(connection: AsyncConnection) -> Any:
-    """(until, now) of this turn; None while another replica has it."""
-    return (await connection.execute(sa.text(BEGIN))).one_or_none()
+async def begin(connection: AsyncConnection, kind: str) -> Any:
+    """(until, now) of this turn at one of KINDS; None while another replica has it."""
+    return (await connection.execute(sa.text(BEGIN), {"kind": kind})).one_or_none()
 
 
-async def end(connection: AsyncConnection, now: Any) -> None:
+async def end(connection: AsyncConnection, kind: str, now: Any) -> None:
     """Note how far the sweep has come."""
-    await connection.execute(sa.text(END), {"now": now})
+    await connection.execute(sa.text(END), {"kind": kind, "now": now})
 
 
 async def untaken(
-    connection: AsyncConnection, *, since: Any, now: Any, most: int, briefed: dt.timedelta
+    connection: AsyncConnection, kind: str, *, since: Any, now: Any, most: int, briefed: dt.timedelta
 ) -> list[Any]:
     """Messages that closed between `since` and `now` without a reader: (realm_id, id, reason).
 
     `briefed`: how long a message without an expiry waits for sessions that come later.
     """
-    values = {"since": since, "now": now, "most": most}
-    expired = (await connection.execute(sa.text(EXPIRED), values)).all()
-    retired = (await connection.execute(sa.text(RETIRED), values)).all()
-    absent = (await connection.execute(sa.text(ABSENT), values)).all()
-    unheard = (await connection.execute(sa.text(UNHEARD), {"now": now, "most": most})).all()
-    abandoned = (await connection.execute(sa.text(ABANDONED), {**values, "briefed": briefed})).all()
-    return [*expired, *retired, *absent, *unheard, *abandoned]
-
-
-async def expect(db: Door, *, realm_id: int, message_id: int, briefed: dt.timedelta) -> None:
-    """See that a message which was for nobody who was there closes, should nobody come."""
-    await db.fetch(EXPECT, realm_id, message_id, briefed)
+    values = {"since": since, "now": now, "most": most, "briefed": briefed}
+    return list((await connection.execute(sa.text(KINDS[kind]), values)).all())
 
 
 async def note(connection: AsyncConnection, *, realm_id: int, message_id: int, reason: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ asks for the sender's membership, which an address does not."""
 
 _NAMES = ", ".join(name for name, _ in COLUMNS[:-2])
 # Inside a SELECT the planner cannot see an array's length: it keeps one plan for batches of every size.
-_ARRAYS = ", ".join(f"(SELECT ${place}::{type_}[])" for place, (_, type_) in enumerate(COLUMNS, start=3))
+_ARRAYS = ", ".join(f"(SELECT ${place}::{type_}[])" for place, (_, type_) in enumerate(COLUMNS, start=4))
 
 _AUDIENCE = f"""
     SELECT c.realm_id, c.conv_id, r.agent_id, r.kind, r.box_id, r.role, r.addresses,
@@ -66,6 +67,26 @@ HELD = "55P03"
 PATIENCE = "set_config('lock_timeout', '250', true)"
 """How many milliseconds a lock is waited for: a commit takes a few, and whoever holds it longer is stuck."""
 
+# Of what was said when nobody was there whom it was for: when it closes, should nobody come. A session that
+# comes later can be briefed with what is for a role, for everyone, or for a label of a box that is there; in
+# a room such a message waits for whoever joins. What is for a stranger to the room closes with the stranger.
+_DUE = f"""
+    SELECT m.realm_id, m.id, CASE WHEN later.come THEN m.created_at + $3::interval ELSE clock_timestamp() END
+      FROM answered m
+      JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
+     CROSS JOIN LATERAL (
+           SELECT m.selector = 'everyone' OR EXISTS (
+               SELECT FROM agents r
+                 LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id
+                WHERE r.realm_id = m.realm_id
+                  AND (r.role = m.selector OR (r.label = m.selector AND r.addresses[1] <> m.selector
+                                               AND box.retired_at IS NULL))) AS come) later
+     WHERE m.selector IS NOT NULL AND m.accepted = '[]'
+       AND CASE WHEN later.come THEN v.hidden AND m.expires_at IS NULL
+                ELSE NOT EXISTS (SELECT FROM agents r WHERE r.realm_id = m.realm_id AND r.retired_at IS NULL
+                                    AND {HEARS} AND {ADDRESSED}) END
+"""
+
 # One statement for a whole batch. The rooms' locks, in order, are held through the commit, and ids are drawn
 # under them: within a room, commit order is id order. The cursor of every reader rests on that. The rooms'
 # members are looked up once for all messages of a batch.
@@ -89,9 +110,14 @@ SAY = f"""
         RETURNING id, expires_at
     ), audience AS MATERIALIZED (
         {_AUDIENCE} AND (c.realm_id, c.conv_id) IN (SELECT realm_id, conv_id FROM m)
+    ), answered AS MATERIALIZED (
+        SELECT m.place, m.id, m.realm_id, m.conv_id, m.sender_id, m.sender_kind, m.box_id, m.selector,
+               m.created_at, stored.expires_at, a.accepted, a.listeners
+          FROM stored JOIN m USING (id) CROSS JOIN LATERAL ({_receipt("audience")}) a
+    ), expected AS (
+        INSERT INTO unheard (realm_id, id, due_at) {_DUE}
     )
-    SELECT m.place, m.id, m.created_at, stored.expires_at, a.accepted, a.listeners
-      FROM stored JOIN m USING (id) CROSS JOIN LATERAL ({_receipt("audience")}) a
+    SELECT place, id, created_at, expires_at, accepted, listeners FROM answered
 """
 
 # Shared, so that two who look do not see each other.
@@ -215,15 +241,21 @@ OLDEST_FIRST = _history("ASC")
 
 
 async def say(
-    db: Door, columns: Sequence[Sequence[Any]], *, rooms: list[int], stale_seconds: int
+    db: Door,
+    columns: Sequence[Sequence[Any]],
+    *,
+    rooms: list[int],
+    stale_seconds: int,
+    briefed: dt.timedelta,
 ) -> list[Any]:
     """Store a batch: rows of (place, id, created_at, expires_at, accepted, listeners), places from 1.
 
     A row that is missing was not stored: the sender is no member, or its client_id came before. Where a lock
     is not to be had in time, the door refuses the whole batch with HELD. `columns` holds one list a column of
     COLUMNS; `rooms` the distinct conv_ids, ascending, since every batch must lock in the same order.
+    `briefed`: how long a message that nobody is there for waits for sessions that come later.
     """
-    return await db.fetch(SAY, rooms, stale_seconds, *columns)
+    return await db.fetch(SAY, rooms, stale_seconds, briefed, *columns)
 
 
 async def held(db: Door, rooms: Collection[int]) -> set[int]:

@@ -51,7 +51,7 @@ DELETE = f"""
     DELETE FROM conv_messages m
      WHERE {_OLD}
        AND (m.sender_kind = 'system' OR {REPORTED} OR {TAKEN}
-            OR m.expires_at <= (SELECT until FROM sweeps WHERE name = 'closing') - {OVERLAP})
+            OR m.expires_at <= (SELECT until FROM sweeps WHERE name = 'expired') - {OVERLAP})
 """
 
 # Ranges that lie wholly before what is left of their room. A poll may be repeated for a day.

@@ -39,25 +39,34 @@ RETIRED_AT = """
     SELECT retired_at FROM agents WHERE realm_id = :realm_id AND agent_id = :agent_id FOR NO KEY UPDATE
 """
 
-# Behind a turn of the sweep that is reporting what was for this session, and before the next one.
-BETWEEN_SWEEPS = "SELECT FROM sweeps WHERE name = 'closing' FOR UPDATE"
+# Behind turns of the sweep that are reporting what was for this session, and before the next ones.
+BETWEEN_SWEEPS = """
+    SELECT FROM sweeps WHERE name IN ('abandoned', 'retired', 'unheard') ORDER BY name FOR UPDATE
+"""
 
 # What closed because the session had gone is open again: what was for it alone, unless it moved its cursor
-# past by hand, and what waits for it.
+# past by hand, and what waits for it. conv_messages_selector_idx.
 REOPEN = f"""
     WITH ended AS (
         INSERT INTO past_retirements (realm_id, agent_id, retired_at)
         SELECT realm_id, agent_id, retired_at FROM agents WHERE realm_id = :realm_id AND agent_id = :agent_id
     )
     DELETE FROM undelivered u
-     USING conv_messages m
-      JOIN agents r ON r.realm_id = m.realm_id
-      LEFT JOIN conv_members c
-        ON c.realm_id = m.realm_id AND c.agent_id = r.agent_id AND c.conv_id = m.conv_id
-     WHERE u.realm_id = :realm_id AND u.reason = 'retired' AND m.realm_id = u.realm_id AND m.id = u.id
-       AND r.agent_id = :agent_id AND {HEARS} AND {ADDRESSED} AND {UNEXPIRED}
-       AND ((m.selector = r.addresses[1] AND (c.read_id >= m.id) IS NOT TRUE)
-            OR (c.last_read_id < m.id AND {MEMBER} AND {WAITS}))
+     USING (SELECT m.realm_id, m.id
+              FROM agents r
+              JOIN conv_messages m ON m.realm_id = r.realm_id AND m.selector = r.addresses[1]
+              LEFT JOIN conv_members c
+                ON c.realm_id = m.realm_id AND c.agent_id = r.agent_id AND c.conv_id = m.conv_id
+             WHERE r.realm_id = :realm_id AND r.agent_id = :agent_id
+               AND (c.read_id >= m.id) IS NOT TRUE AND {HEARS} AND {ADDRESSED} AND {UNEXPIRED}
+             UNION
+            SELECT m.realm_id, m.id
+              FROM agents r
+              JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
+              JOIN conv_messages m ON m.realm_id = c.realm_id AND m.conv_id = c.conv_id
+                                  AND m.selector = ANY (r.addresses) AND m.id > c.last_read_id
+             WHERE r.realm_id = :realm_id AND r.agent_id = :agent_id AND {MEMBER} AND {WAITS}) m
+     WHERE u.realm_id = m.realm_id AND u.id = m.id AND u.reason = 'retired'
 """
 
 IS_DOUBLED = f"""

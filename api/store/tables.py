@@ -315,6 +315,14 @@ conv_messages = sa.Table(
         postgresql_where=sa.text("client_id IS NOT NULL"),
     ),
     sa.Index(
+        "conv_messages_selector_idx",
+        "realm_id",
+        "selector",
+        "conv_id",
+        "id",
+        postgresql_where=sa.text("selector IS NOT NULL"),
+    ),
+    sa.Index(
         "conv_messages_thread_idx",
         "realm_id",
         "thread_id",
@@ -389,19 +397,17 @@ undelivered = sa.Table(
     sa.CheckConstraint("reason IN ('expired', 'retired')", name="reason"),
 )
 
-# What was addressed when nobody was there whom it was for.
+# What was addressed when nobody was there whom it was for, and waits for somebody to come.
 unheard = sa.Table(
     "unheard",
     metadata,
     _realm(),
     sa.Column("id", sa.BigInteger, primary_key=True),
-    sa.Column("selector", sa.Text, nullable=False),
-    _moment("due_at"),  # when it closes, should nobody come; null: with its addressee
+    sa.Column("due_at", sa.TIMESTAMP(timezone=True), nullable=False),  # when it closes, should nobody come
     sa.ForeignKeyConstraint(
         ["realm_id", "id"], ["conv_messages.realm_id", "conv_messages.id"], ondelete="CASCADE"
     ),
-    sa.Index("unheard_selector_idx", "realm_id", "selector"),
-    sa.Index("unheard_due_at_idx", "due_at", postgresql_where=sa.text("due_at IS NOT NULL")),
+    sa.Index("unheard_due_at_idx", "due_at"),
 )
 
 sweeps = sa.Table(

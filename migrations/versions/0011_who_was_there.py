@@ -46,16 +46,25 @@ STATEMENTS = (
     CREATE TABLE unheard (
         realm_id INTEGER NOT NULL,
         id BIGINT NOT NULL,
-        selector TEXT NOT NULL,
-        due_at TIMESTAMP WITH TIME ZONE,
+        due_at TIMESTAMP WITH TIME ZONE NOT NULL,
         CONSTRAINT unheard_pkey PRIMARY KEY (realm_id, id),
         CONSTRAINT unheard_realm_id_fkey FOREIGN KEY(realm_id) REFERENCES realms (realm_id) ON DELETE CASCADE,
         CONSTRAINT unheard_realm_id_id_fkey FOREIGN KEY(realm_id, id)
             REFERENCES conv_messages (realm_id, id) ON DELETE CASCADE
     )
     """,
-    "CREATE INDEX unheard_selector_idx ON unheard (realm_id, selector)",
-    "CREATE INDEX unheard_due_at_idx ON unheard (due_at) WHERE due_at IS NOT NULL",
+    "CREATE INDEX unheard_due_at_idx ON unheard (due_at)",
+    """
+    CREATE INDEX conv_messages_selector_idx ON conv_messages (realm_id, selector, conv_id, id)
+     WHERE selector IS NOT NULL
+    """,
+    # Each kind of report goes on by itself from here.
+    """
+    INSERT INTO sweeps (name, until)
+    SELECT kind, until FROM sweeps, unnest(ARRAY['retired', 'abandoned', 'unheard']) AS kind
+     WHERE name = 'closing'
+    """,
+    "UPDATE sweeps SET name = 'expired' WHERE name = 'closing'",
 )
 
 
@@ -65,5 +74,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.execute("DELETE FROM sweeps WHERE name IN ('retired', 'abandoned', 'unheard')")
+    op.execute("UPDATE sweeps SET name = 'closing' WHERE name = 'expired'")
+    op.execute("DROP INDEX conv_messages_selector_idx")
     for table in ("unheard", "past_retirements", "past_members"):
         op.execute(f"DROP TABLE {table}")

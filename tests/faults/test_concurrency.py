@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import itertools
 import time
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from tests.faults.processes import record_process, show
 from tests.http.running import Party, Running, until
 
 WRITERS, READERS = 32, 8
+HOUR = dt.timedelta(hours=1)
 STALLED = "stalled"
 STORED = "SELECT count(*) FROM conv_messages WHERE conv_id = $1"
 SHOWN = ("rooms", "messages", "readers", "missing", "repeated", "unordered", "seconds")
@@ -125,7 +127,7 @@ async def stall(database_url: str, party: Party, room: str, readings: Sequence[R
         }
         async with connection.transaction():
             stored = await connection.fetch(
-                SAY, [conv_id], 180, *([value] for value in (values[name] for name, _ in COLUMNS))
+                SAY, [conv_id], 180, HOUR, *([value] for value in (values[name] for name, _ in COLUMNS))
             )
             assert len(stored) == 1
             stored_before = await connection.fetchval(STORED, conv_id)

@@ -6,11 +6,22 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from tests.conftest import run_sql
 from tests.http.running import Party, Running, running, settings_for, until
 from tests.http.test_rooms import bodies, said
+
+TOGETHER = """
+    CREATE TABLE noted (id bigint, together bool);
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO noted SELECT id, xmin = pg_current_xact_id()::xid FROM conv_messages WHERE id = NEW.id;
+        RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER note AFTER INSERT ON unheard FOR EACH ROW EXECUTE FUNCTION note();
+"""
+"""Keeps of what is noted as unheard whether it was stored in the same transaction."""
 
 
 async def reports(party: Party) -> list[dict[str, Any]]:
@@ -144,6 +155,60 @@ async def test_what_was_for_labels_of_a_box_that_is_removed_is_reported(record: 
     again = await record.session(await record.box("doomed"), "lab")
     polled = (await again.post("/v1/poll", {})).body
     assert [message["id"] for room in polled["rooms"] for message in room["messages"]] == [everyone, role]
+
+
+async def test_what_was_for_a_box_or_its_labels_is_reported_whoever_of_it_was_in_the_room(
+    record: Running,
+) -> None:
+    _, speaker, reader = await pair(record)
+    doomed = await record.box("doomed")
+    inside, sibling = await record.session(doomed, "lab"), await record.session(doomed)
+    await inside.post("/v1/rooms", {"name": "api"})
+    lost = [await said(speaker, "api", to, to=to) for to in ("doomed", "doomed-agent-lab", "doomed-agent")]
+    lost.append(await sent(sibling, "doomed"))
+    eric = await record.person("eric")
+    assert (await inside.post("/v1/checkout")).status == 200
+    assert await listed(speaker) == await listed(eric) == []
+    assert (await record.operator.delete("/v1/admin/boxes/doomed")).status == 204
+    got = [each["in_reply_to"] for each in await reported(speaker, 3) + await reported(eric, 1)]
+    assert sorted(got) == lost
+    again = await record.box("doomed")
+    waiting = await sent(speaker, "doomed")
+    lost.append(await sent(speaker, str(reader.agent)))
+    assert (await reader.post("/v1/checkout")).status == 200
+    assert [each["in_reply_to"] for each in await reported(speaker, 1)] == lost[-1:]
+    assert waiting not in await listed(speaker)
+    assert (await again.post("/v1/poll", {})).body["count"] == 1
+
+
+async def test_a_kind_of_report_that_fails_keeps_no_other_from_being_made(
+    record: Running, database_url: str
+) -> None:
+    box, speaker, reader = await pair(record)
+    await run_sql(database_url, "UPDATE sweeps SET until = '4713-11-24 BC' WHERE name = 'retired'")
+    kept = await sent(speaker, str(reader.agent))
+    assert (await reader.post("/v1/checkout")).status == 200
+    gone = await sent(speaker, str(reader.agent))
+    expired = await said(speaker, "api", "soon", ttl_seconds=0.2)
+    assert {each["in_reply_to"] for each in await reported(speaker, 2)} == {gone, expired}
+    assert await listed(box) == [gone, expired]
+    await run_sql(database_url, "UPDATE sweeps SET until = '2026-01-01' WHERE name = 'retired'")
+    assert [each["in_reply_to"] for each in await reported(speaker, 1)] == [kept]
+
+
+async def test_what_nobody_was_there_for_is_noted_with_the_message_itself(
+    record: Running, database_url: str
+) -> None:
+    """Whatever becomes of the record after the commit."""
+    _, speaker, reader = await pair(record)
+    assert (await reader.post("/v1/checkout")).status == 200
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute(TOGETHER)
+        message_id = await sent(speaker, str(reader.agent))
+        assert await connection.fetchval("SELECT together FROM noted WHERE id = $1", message_id)
+    finally:
+        await connection.close()
 
 
 @pytest.mark.long

@@ -46,6 +46,7 @@ _LABEL_TOO = """(
 )"""
 
 
+# Looked for when somebody retires, and once more when all that was under way then has been committed.
 # Whose name somebody else got since was meant by what was said until then. conv_messages_selector_idx.
 RETIRED = f"""
     WITH ended AS MATERIALIZED (
@@ -59,7 +60,9 @@ RETIRED = f"""
                SELECT o.label FROM agents o
                 WHERE r.kind = 'box' AND o.realm_id = r.realm_id AND o.box_id = r.agent_id
                   AND o.label IS NOT NULL) its
-         WHERE r.retired_at > CAST(:since AS timestamptz) - {OVERLAP} AND r.retired_at <= :now
+         WHERE (r.retired_at > CAST(:since AS timestamptz) - {SETTLING} AND r.retired_at <= :now)
+            OR (r.retired_at > CAST(:since AS timestamptz) - {OVERLAP}
+                AND r.retired_at <= CAST(:now AS timestamptz) - {OVERLAP})
     )
     SELECT m.realm_id, m.id, 'retired' AS reason
       FROM ended JOIN conv_messages m USING (realm_id, selector)

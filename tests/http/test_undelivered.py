@@ -181,6 +181,25 @@ async def test_what_was_for_a_box_or_its_labels_is_reported_whoever_of_it_was_in
     assert (await again.post("/v1/poll", {})).body["count"] == 1
 
 
+@pytest.mark.long
+async def test_what_was_committed_behind_the_report_of_who_left_is_reported_after_a_minute(
+    record: Running, database_url: str
+) -> None:
+    _, speaker, reader = await pair(record)
+    first = await sent(speaker, str(reader.agent))
+    assert (await reader.post("/v1/checkout")).status == 200
+    assert [each["in_reply_to"] for each in await reported(speaker, 1)] == [first]
+    same = "realm_id, conv_id, sender_id, sender_kind, box_id, selector, body, size"
+    await run_sql(
+        database_url,
+        f"INSERT INTO conv_messages ({same}) SELECT {same} FROM conv_messages WHERE id = {first}",
+        "UPDATE agents SET retired_at = retired_at - interval '50 seconds'",
+    )
+    (report,) = await reported(speaker, 1)
+    assert report["payload"]["reason"] == "retired"
+    assert await listed(speaker) == [first, report["in_reply_to"]]
+
+
 async def test_a_kind_of_report_that_fails_keeps_no_other_from_being_made(
     record: Running, database_url: str
 ) -> None:

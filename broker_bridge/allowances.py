@@ -11,6 +11,8 @@ from broker_bridge.nerve import Admission
 HOLDERS = 10_000
 VALUE = 32
 """What a value in JSON costs on top of its length; to read it takes as long as to read so many characters."""
+PACKET = 128
+"""What the smallest packet costs, a heartbeat as any: to take one takes as long as so many characters."""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,8 @@ class Allowances:
         if admission.kind == "anonymous":
             it.bucket = self._bucket((admission.realm, admission.kind, it.address), now)
         else:
-            it.largest = self._limits.frame
+            listens = admission.role == "consumer"
+            it.largest = self._limits.listener_frame if listens else self._limits.frame
             it.bucket = None if admission.kind == "record" else self._bucket(admission.owner, now)
 
     def crowd(self, address: str) -> list[str]:
@@ -78,14 +81,18 @@ class Allowances:
         return it is not None and size <= it.largest and (it.left is None or size <= it.left)
 
     def spend(self, link: str, frame: str | bytes, *, now: float) -> float | None:
-        """Count a frame. The seconds after which it may be read; None: it may not, and the link is over."""
+        """Count a frame. The seconds after which it may be read; None: it may not, and the link is over.
+
+        A cheap one waits little: it must not stand behind all that other links of its holder have sent.
+        """
         if not self.fits(link, len(frame)):
             return None
         it, price = self._links[link], cost(frame)
         if it.left is not None:
             it.left -= price
             return 0 if it.left >= 0 else None
-        return it.bucket.owe(price, now) if it.bucket is not None else 0
+        seconds = it.bucket.owe(price, now) if it.bucket is not None else 0
+        return min(seconds, self._limits.patience) if price <= self._limits.stranger_frame else seconds
 
     def _is_no_stranger(self, link: str, address: str) -> None:
         strangers = self._strangers.get(address, {})
@@ -105,5 +112,5 @@ class Allowances:
 
 
 def cost(frame: str | bytes) -> int:
-    """A frame's length, and `VALUE` more for each value in it, as its commas tell."""
-    return len(frame) + (VALUE * frame.count(",") if isinstance(frame, str) else 0)
+    """A frame's length, and `VALUE` more for each value in it, as its commas tell; `PACKET` at least."""
+    return max(PACKET, len(frame) + (VALUE * frame.count(",") if isinstance(frame, str) else 0))

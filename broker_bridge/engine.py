@@ -78,6 +78,13 @@ class Wire(asgi.WebSocket):  # type: ignore[misc]
             links.discard(link)
             self._server.buffers.pop(self._sid, None)
 
+    async def wait(self) -> str | bytes:
+        """The next frame. One that carries no message is counted here, the others where they are handled."""
+        frame: str | bytes = await super().wait()
+        if isinstance(frame, str) and not frame.startswith("4"):
+            await self._server.its_turn(self._sid, frame)
+        return frame
+
 
 class Engine(engineio.AsyncServer):  # type: ignore[misc]
     """Bounds what waits for a reader; ends links, read or not, but none whom we keep waiting."""
@@ -114,6 +121,21 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
             if link is not None:
                 loop.call_later(seconds, reset, link)
 
+    async def its_turn(self, id: str, frame: str | bytes) -> None:
+        """Wait until the sender has not sent too much; for one that hangs up meanwhile, no longer.
+
+        The error is what the library ends a link by. A frame that need not wait is read, hung up or not.
+        """
+        seconds = self.allowances.spend(id, frame, now=time.monotonic())
+        if seconds is None and self._stands(id):
+            self.cut_off(id, seconds=0)  # a close frame would have it read on until the client answers
+            raise engineio.exceptions.SocketIsClosedError
+        end = time.monotonic() + (seconds or 0)
+        while self._stands(id) and (left := end - time.monotonic()) > 0:
+            if self._is_lost(id):
+                raise engineio.exceptions.SocketIsClosedError
+            await asyncio.sleep(min(left, LOOK_SECONDS))
+
     async def disconnect(self, sid: str) -> None:
         """Close one connection without waiting until it has fetched the rest; an unknown one is fine."""
         link = self.sockets.pop(sid, None)
@@ -133,7 +155,7 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
                 await self._end(sid)
             else:
                 body = await _body(receive, size)
-                if not _is_readable(body):
+                if not (_is_readable(body) and await self._afforded(sid, body)):
                     await self._end(sid)
                 receive = _again(body)
             return await super().handle_request(scope, receive, send)
@@ -156,21 +178,11 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
         self._at_work.add(id)
         self._ask_on(id)
         try:
-            await self._its_turn(id, frame)
+            await self.its_turn(id, frame)
             if self._stands(id):
                 await super()._trigger_event("message", id, frame, **options)
         finally:
             self._at_work.discard(id)
-
-    async def _its_turn(self, id: str, frame: str | bytes) -> None:
-        """Wait until the sender has not sent too much. The error is what the library ends a link by."""
-        seconds = self.allowances.spend(id, frame, now=time.monotonic())
-        if seconds is None and self._stands(id):
-            self.cut_off(id, seconds=0)  # a close frame would have it read on until the client answers
-            raise engineio.exceptions.SocketIsClosedError
-        end = time.monotonic() + (seconds or 0)
-        while self._stands(id) and (left := end - time.monotonic()) > 0:  # noqa: ASYNC110 - the library does not say when
-            await asyncio.sleep(min(left, LOOK_SECONDS))
 
     async def _opened(self, id: str, scope: Message) -> bool:
         """Of too many strangers of one address the oldest goes, whose login is not being looked up.
@@ -188,6 +200,16 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
             await self._end(oldest)
         return True
 
+    async def _afforded(self, sid: str, body: bytes) -> bool:
+        """Count what a POST has beside messages; whether its sender may send it."""
+        try:
+            for packet in body.decode().split(SEPARATOR):
+                if not packet.startswith("4"):
+                    await self.its_turn(sid, packet)
+        except engineio.exceptions.SocketIsClosedError:
+            return False
+        return True
+
     async def _end(self, sid: str) -> None:
         """Close one connection, and let what writes to it come to its end."""
         link = self.sockets.get(sid)
@@ -197,6 +219,10 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
 
     def _stands(self, id: str) -> bool:
         return id in self.sockets and not self.sockets[id].closed
+
+    def _is_lost(self, id: str) -> bool:
+        """Whether the TCP link of a websocket is over, of which the library hears only once it reads on."""
+        return any(wire is not None and wire.is_closing() for wire in self.wires.get(id, ()))
 
     def ask_on(self) -> None:
         """Go on with the heartbeats of clients whose frames take long; call it about once a second."""

@@ -35,8 +35,10 @@ class Limits:
         stranger_bytes: bytes of all frames before the login.
         strangers: links of one address over which nobody is logged in.
         frame: bytes of one frame.
+        listener_frame: bytes of one frame of whoever only listens.
         bytes_per_second: bytes a second of one box, person or nerve token; values cost more.
         bytes_burst: bytes at once.
+        patience: seconds that a cheap frame waits at most, however much its sender owes.
     """
 
     text: int = 256
@@ -63,8 +65,10 @@ class Limits:
     stranger_bytes: int = 64 * 1024
     strangers: int = 256
     frame: int = 2 * 1024 * 1024
+    listener_frame: int = 64 * 1024
     bytes_per_second: float = 1024 * 1024
     bytes_burst: int = 8 * 1024 * 1024
+    patience: float = 2
 
     def has_room(self, names: Collection[str], name: str) -> bool:
         """Whether a connection that holds `names` may hold `name` too."""

@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import socket
+import struct
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -265,6 +266,55 @@ async def test_of_too_many_strangers_the_oldest_go(polling: bool) -> None:
         await until(lambda: len(broker._sockets.server.eio.sockets) == 4)
         await known.send('420["PING",{}]')
         await known.answer("430")
+
+
+@both_transports
+async def test_a_stranger_who_sends_nothing_but_heartbeats_is_ended(polling: bool) -> None:
+    async with served() as (broker, url), raw(url, polling=polling) as link:
+        engine = broker._sockets.server.eio
+        with suppress(aiohttp.ClientError, ConnectionError):
+            for _ in range(520):
+                await link.send("3")
+        await until(lambda: not engine.sockets, "the end of the link", seconds=5)
+
+
+async def test_a_link_that_is_lost_while_its_frame_waits_is_over() -> None:
+    async with served(limits=Limits(bytes_per_second=1000, bytes_burst=1000)) as (broker, url):
+        link = await asyncio.to_thread(_standing_still, url)
+        await until(lambda: broker.connections, "the login")
+        await asyncio.to_thread(link.send, f'42["PING","{"x" * 60_000}"]')
+        await until(lambda: broker._sockets.server.eio._at_work, "the frame")
+        assert link.sock is not None
+        link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        link.sock.close()
+        await until(lambda: not broker.connections, "the end of the link")
+
+
+async def test_the_last_frame_before_a_farewell_is_heard() -> None:
+    async with served() as (_, url), ear(url, "tok-tool2") as tool:
+        await tool.subscribe(producer="build", event="done")
+        await tool.barrier()
+        async with raw(url, polling=False, token="tok-tool") as link:
+            frame = websocket.ABNF.create_frame(
+                '42["PRODUCE",{"event":"done","from":"build","message":1}]', websocket.ABNF.OPCODE_TEXT
+            )
+            farewell = websocket.ABNF.create_frame(struct.pack("!H", 1000), websocket.ABNF.OPCODE_CLOSE)
+            assert isinstance(link, Pushing)
+            link.link._writer.transport.write(frame.format() + farewell.format())
+            await until(lambda: tool.consumed)
+
+
+async def test_a_box_in_debt_is_answered_over_another_link() -> None:
+    limits = Limits(bytes_per_second=1000, bytes_burst=1000, patience=0.2)
+    async with (
+        served(limits=limits) as (broker, url),
+        raw(url, polling=False, token="tok-work3") as deep,
+        raw(url, polling=False, token="tok-work3") as fresh,
+    ):
+        await deep.send(f'42["PING","{"x" * 60_000}"]')
+        await until(lambda: broker._sockets.server.eio._at_work, "the frame")
+        await fresh.send('420["PING",{}]')
+        await asyncio.wait_for(fresh.answer("430"), 5)
 
 
 @both_transports

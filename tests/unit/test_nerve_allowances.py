@@ -7,7 +7,14 @@ from broker_bridge.limits import Bucket, Limits
 from broker_bridge.nerve import Admission, Kind
 
 LIMITS = Limits(
-    stranger_frame=10, stranger_bytes=15, frame=1000, bytes_per_second=10, bytes_burst=100, strangers=2
+    stranger_frame=1000,
+    stranger_bytes=1500,
+    frame=100_000,
+    listener_frame=3000,
+    bytes_per_second=1000,
+    bytes_burst=10_000,
+    patience=3,
+    strangers=2,
 )
 
 
@@ -35,40 +42,40 @@ def test_a_bucket_that_is_owed_to_says_when_it_is_even() -> None:
 def test_a_stranger_sends_small_frames_and_few() -> None:
     allowances = Allowances(LIMITS)
     allowances.opened("link", "here")
-    assert not allowances.fits("link", 11)
-    assert allowances.spend("link", "x" * 10, now=0) == 0
-    assert allowances.spend("link", "x" * 6, now=1000) is None
+    assert not allowances.fits("link", 1100)
+    assert allowances.spend("link", "x" * 1000, now=0) == 0
+    assert allowances.spend("link", "x" * 600, now=1000) is None
     assert allowances.spend("unknown", "x", now=0) is None
 
 
 def test_the_links_of_one_holder_share_and_the_next_waits() -> None:
     allowances = logged_in("one", "two")
-    assert allowances.spend("one", "x" * 100, now=0) == 0
-    assert allowances.spend("two", "x" * 20, now=0) == 2
-    assert allowances.spend("one", "x" * 1001, now=0) is None
+    assert allowances.spend("one", "x" * 10_000, now=0) == 0
+    assert allowances.spend("two", "x" * 2000, now=0) == 2
+    assert allowances.spend("one", "x" * 100_001, now=0) is None
 
 
 def test_whoever_comes_back_owes_on() -> None:
     allowances = logged_in("one")
-    allowances.spend("one", "x" * 200, now=0)
+    allowances.spend("one", "x" * 20_000, now=0)
     allowances.closed("one")
     allowances.opened("again", "here")
     allowances.admitted("again", admission(), now=5)
-    assert allowances.spend("again", "x" * 10, now=5) == 6
+    assert allowances.spend("again", "x" * 2000, now=5) == 7
 
 
 def test_the_record_is_not_counted() -> None:
     allowances = logged_in("one", kind="record")
-    assert [allowances.spend("one", "x" * 1000, now=0) for _ in range(3)] == [0, 0, 0]
+    assert [allowances.spend("one", "x" * 100_000, now=0) for _ in range(3)] == [0, 0, 0]
 
 
 def test_anonymous_listeners_of_an_address_share_and_send_small_frames() -> None:
     allowances = logged_in("one", kind="anonymous")
     allowances.opened("two", "here")
     allowances.admitted("two", admission("another", "anonymous"), now=0)
-    assert not allowances.fits("two", 11)
-    assert [allowances.spend("one", "x" * 10, now=0) for _ in range(10)] == [0] * 10
-    assert allowances.spend("two", "x" * 10, now=0) == 1
+    assert not allowances.fits("two", 1100)
+    assert [allowances.spend("one", "x" * 1000, now=0) for _ in range(10)] == [0] * 10
+    assert allowances.spend("two", "x" * 1000, now=0) == 1
 
 
 def test_the_strangers_of_an_address_are_a_crowd_until_they_log_in_or_go() -> None:
@@ -84,7 +91,30 @@ def test_the_strangers_of_an_address_are_a_crowd_until_they_log_in_or_go() -> No
     assert allowances.crowd("here") == allowances.crowd("there") == []
 
 
+def test_a_cheap_frame_waits_little_for_what_others_of_its_holder_sent() -> None:
+    allowances = logged_in("one", "two")
+    assert allowances.spend("one", "x" * 90_000, now=0) == 80
+    assert allowances.spend("two", "x" * 1000, now=0) == 3
+    assert allowances.spend("two", "x" * 1001, now=0) == 82.001
+
+
+def test_whoever_only_listens_sends_small_frames() -> None:
+    allowances = Allowances(LIMITS)
+    allowances.opened("link", "here")
+    allowances.admitted("link", Admission("main", "work3", "consumer", "t1"), now=0)
+    assert allowances.fits("link", 3000)
+    assert not allowances.fits("link", 3001)
+
+
+def test_the_smallest_packet_costs_something_before_the_login_and_after_it() -> None:
+    allowances = logged_in("known")
+    allowances.opened("stranger", "here")
+    assert [allowances.spend("stranger", "3", now=0) for _ in range(12)][-2:] == [0, None]
+    assert [allowances.spend("known", "3", now=0) for _ in range(80)][-1] == 0.24
+
+
 def test_values_cost_more_than_their_length() -> None:
-    assert cost("x" * 50) == 50
-    assert cost("1,1,1") == 5 + 2 * 32
-    assert cost(b"1,1,1") == 5
+    assert cost("x" * 5000) == 5000
+    assert cost(f"{'1,' * 50}1") == 101 + 50 * 32
+    assert cost(b"1," * 500) == 1000
+    assert cost("3") == 128

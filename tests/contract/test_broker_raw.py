@@ -127,7 +127,7 @@ async def test_a_link_has_one_namespace_and_one_connect(polling: bool) -> None:
     [
         (None, f"40/{'a' * 900_000},"),
         (None, "5"),
-        ("tok-zoo", f'420["PING",{{"echo":"{"a" * 900_000}"}}]'),
+        ("tok-tool", f'420["PING",{{"echo":"{"a" * 900_000}"}}]'),
     ],
     ids=["namespaces", "upgrades", "acknowledgements"],
 )

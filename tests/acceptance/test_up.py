@@ -272,6 +272,7 @@ def test_the_operators_token_opens_the_operators_door_and_the_boxs_does_not(runn
     assert running.call("POST", "/v1/admin/boxes", {"name": "third"})[0] in (401, 403)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_everything_and_a_warm_start_keeps_the_data(up: Up, number: signal.Signals) -> None:
     up.start()

@@ -666,6 +666,7 @@ def drive(world: World, *, examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_each_message_comes_once_or_marked_to_each_reader(world: World) -> None:
     drive(world, examples=4, steps=40)  # from ten on, hypothesis makes the first ones too small to find much

@@ -24,7 +24,6 @@ def main() -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_keep_alive=75,  # clients give an idle connection up first
         timeout_graceful_shutdown=3,
     )
 

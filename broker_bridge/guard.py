@@ -28,8 +28,9 @@ UVICORN: dict[str, Any] = {
     "ws_max_size": Limits().frame,
     "ws_per_message_deflate": False,  # four kilobytes would become a megabyte
     "ws_ping_interval": None,  # engine.io has its own; these would end whoever is read slowly
+    "timeout_keep_alive": 75,  # clients give an idle connection up first
 }
-"""How uvicorn has to treat websockets for the nerve behind it."""
+"""How uvicorn has to treat connections for the nerve behind it, and for the record."""
 
 
 def mounted(nerve: ASGI, app: ASGI) -> ASGI:

@@ -49,7 +49,6 @@ class Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                timeout_keep_alive=75,  # clients give an idle connection up first
                 timeout_graceful_shutdown=DRAIN_SECONDS,
             )
         )

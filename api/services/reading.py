@@ -73,12 +73,18 @@ class AckIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class UnreadAgent(msgspec.Struct):
-    """What waits for one agent."""
+    """What waits for one agent.
+
+    Attributes:
+        rooms: room -> how much is unread in it.
+        oldest_ids: room -> the oldest that is. It grows when the agent reads, whatever was said meanwhile.
+    """
 
     unread: int
     addressed: int
     urgent: int
     rooms: dict[str, int]
+    oldest_ids: dict[str, int]
 
 
 class Unread(msgspec.Struct):
@@ -160,11 +166,12 @@ class Reading:
             rows = await store.unread_of_agent(self._db, caller.realm_id, caller.agent_id)
         agents: dict[str, UnreadAgent] = {}
         for row in rows:
-            agent = agents.setdefault(row["handle"], UnreadAgent(0, 0, 0, {}))
+            agent = agents.setdefault(row["handle"], UnreadAgent(0, 0, 0, {}, {}))
             agent.unread += row["unread"]
             agent.addressed += row["addressed"]
             agent.urgent += row["urgent"]
             agent.rooms[row["room"]] = row["unread"]
+            agent.oldest_ids[row["room"]] = row["oldest_id"]
         return Unread(agents)
 
     async def _asked_for(self, caller: Caller, how: PollIn) -> list[int] | None:

@@ -187,7 +187,7 @@ _WAITING = f"""
     LATERAL (SELECT max(k.cursor_id) AS id FROM batches b JOIN batch_rooms k USING (realm_id, batch_id)
               WHERE b.realm_id = c.realm_id AND b.agent_id = c.agent_id AND b.committed_at IS NULL
                 AND b.fresh_until > clock_timestamp() AND k.conv_id = c.conv_id) leased,
-    LATERAL (SELECT count(*) AS unread,
+    LATERAL (SELECT count(*) AS unread, min(m.id) AS oldest_id,
                     count(*) FILTER (WHERE m.selector IS NOT NULL AND m.selector <> 'everyone') AS addressed,
                     count(*) FILTER (WHERE m.urgent) AS urgent
                FROM conv_messages m
@@ -197,7 +197,7 @@ _WAITING = f"""
 """Counts what waits behind the cursor and behind a fresh open batch; needs `r` and `c`."""
 
 _UNREAD = f"""
-    SELECT r.handle, v.name AS room, waiting.unread, waiting.addressed, waiting.urgent
+    SELECT r.handle, v.name AS room, waiting.unread, waiting.oldest_id, waiting.addressed, waiting.urgent
       FROM agents r
       JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
       JOIN conversations v ON v.realm_id = c.realm_id AND v.conv_id = c.conv_id,
@@ -298,7 +298,7 @@ async def unread_behind(reader: Reader) -> list[Any]:
 
 
 async def unread_of_agent(db: Door, realm_id: int, agent_id: int) -> list[Any]:
-    """(handle, room, unread, addressed, urgent) a room that has something unread for this agent."""
+    """(handle, room, unread, oldest_id, addressed, urgent) a room with something unread for this agent."""
     return await db.fetch(UNREAD_OF_AGENT, realm_id, agent_id)
 
 

@@ -186,7 +186,8 @@ def sign_of(entry: Entry) -> State | None:
 
 def _counts(told: dict[str, Any]) -> Counts:
     rooms = {str(room): int(count) for room, count in (told.get("rooms") or {}).items()}
-    return Counts(int(told["unread"]), int(told.get("addressed", 0)), rooms)
+    oldest = {str(room): int(id) for room, id in (told.get("oldest_ids") or {}).items()}
+    return Counts(int(told["unread"]), int(told.get("addressed", 0)), rooms, oldest)
 
 
 async def _guarded(work: Coroutine[Any, Any, None]) -> None:

@@ -196,9 +196,8 @@ class Inbox:
         self._checks.want(now)
 
     def _counted(self, seat: Seat, counts: Counts, now: float) -> list[Action]:
-        read = any(counts.rooms.get(room, 0) < before for room, before in seat.counts.rooms.items())
+        actions = self._ladder.read(seat) if counts.read_since(seat.counts) else []
         seat.counts = counts
-        actions = self._ladder.read(seat) if read else []
         if self._checks.serial < seat.fresh_from or seat.life == "gone":
             return actions
         began = self._checks.began_at

@@ -16,11 +16,22 @@ Life = Literal["running", "stopped", "gone"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What `GET /v1/unread` says of one session; `rooms` holds the count of each room."""
+    """What `GET /v1/unread` says of one session.
+
+    Attributes:
+        rooms: room -> its count.
+        oldest: room -> the id of its oldest unread message.
+    """
 
     unread: int = 0
     addressed: int = 0
     rooms: dict[str, int] = field(default_factory=dict)
+    oldest: dict[str, int] = field(default_factory=dict)
+
+    def read_since(self, before: Counts) -> bool:
+        """Whether something was read between `before` and these; what came in meanwhile does not hide it."""
+        fewer = any(self.rooms.get(room, 0) < count for room, count in before.rooms.items())
+        return fewer or any(self.oldest.get(room, id) > id for room, id in before.oldest.items())
 
 
 @dataclass(slots=True)

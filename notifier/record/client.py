@@ -52,7 +52,7 @@ class Record(Transport):
         return await self._pages("/v1/agents", "agents", {"retired": retired or None})
 
     async def unread(self) -> dict[str, Json]:
-        """Handle -> `{"unread", "addressed", "rooms"}`; agents with nothing unread are left out."""
+        """Handle -> its counts and `oldest_ids`; agents with nothing unread are left out."""
         answer = await self.call("GET", "/v1/unread")
         agents: dict[str, Json] = answer["agents"]
         return agents

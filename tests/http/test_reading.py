@@ -325,7 +325,9 @@ async def test_a_bare_box_token_counts_for_every_session_of_its_box(record: Runn
     counts = {name: agent["unread"] for name, agent in (await box.get("/v1/unread")).body["agents"].items()}
     assert counts == {"work3": 1, "work3-agent#1": 1, "work3-agent#2": 2}
     own = (await two.get("/v1/unread")).body["agents"]
+    oldest = own["work3-agent#2"].pop("oldest_ids")["api"]
     assert own == {"work3-agent#2": {"unread": 2, "addressed": 0, "urgent": 0, "rooms": {"api": 2}}}
+    assert (await two.get(f"/v1/messages/{oldest}")).body["message"]["body"] == "from a session"
 
 
 async def test_a_poll_key_gives_a_lease_that_its_poll_has_committed_again(pair: tuple[Party, Party]) -> None:

@@ -167,7 +167,8 @@ async def test_what_is_said_to_one_member_reaches_that_member_alone(record: Runn
     reply = await one.post("/v1/rooms/api/messages", {"body": "psst", "to": "reach"})
     assert [each["agent"] for each in reply.body["receipt"]["accepted"]] == ["work3-agent-reach#1"]
     unread = (await box.get("/v1/unread")).body["agents"]
-    assert unread == {"work3-agent-reach#1": {"unread": 1, "addressed": 1, "urgent": 0, "rooms": {"api": 1}}}
+    assert unread["work3-agent-reach#1"].items() >= {"unread": 1, "addressed": 1, "rooms": {"api": 1}}.items()
+    assert len(unread) == 1
     assert (await bodies(two), await bodies(three)) == (["psst"], [])
     history = (await three.get("/v1/rooms/api/messages")).body["messages"]
     assert [(message["body"], message["to"]) for message in history] == [("psst", "reach")]

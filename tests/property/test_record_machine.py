@@ -621,6 +621,7 @@ class RecordMachine(RuleBasedStateMachine):
                     "addressed": sum(message.to not in (None, "everyone") for message in every),
                     "urgent": sum(message.urgent for message in every),
                     "rooms": {room: len(messages) for room, messages in waiting.items()},
+                    "oldest_ids": {room: messages[0].id for room, messages in waiting.items()},
                 }
         assert reply.body["agents"] == expected
 

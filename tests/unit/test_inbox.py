@@ -36,10 +36,10 @@ class World:
     def hook(self, event: str, agent: str = A) -> list[Action]:
         return self.do(self.inbox.hook(agent, event, now=self.now))  # type: ignore[arg-type]
 
-    def counts(self, unread: int, agent: str = A, *, room: str = "api") -> list[Action]:
+    def counts(self, unread: int, agent: str = A, *, room: str = "api", oldest: int = 1) -> list[Action]:
         assert self.looking, "nobody asked"
         self.looking = False
-        told = {agent: Counts(unread, 0, {room: unread})} if unread else {}
+        told = {agent: Counts(unread, 0, {room: unread}, {room: oldest})} if unread else {}
         return self.do(self.inbox.checked(told, now=self.now))
 
     def nudge(self, sender: str = B, room: str = "api") -> list[Action]:
@@ -207,6 +207,16 @@ def test_a_turn_that_reads_nothing_backs_off_then_tells_a_person() -> None:
     assert [round(gap / 10) * 10 for gap in gaps[:3]] == [30, 120, 600]
     assert sum(isinstance(action, TellPerson) for action in world.asked) >= 1
     assert all(gap >= 599 for gap in gaps[2:])
+
+
+def test_what_comes_in_during_a_turn_does_not_hide_that_it_read() -> None:
+    world = woken_world()
+    world.hook("prompt")
+    world.later(1)
+    world.hook("stop")
+    world.later(0.1)
+    assert world.counts(2, oldest=3)[-1] == Wake(A, "pty")
+    assert world.outcomes() == ["sent", "started", "read"]
 
 
 def test_half_sent_keys_are_not_repeated(world: World) -> None:

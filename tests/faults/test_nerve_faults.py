@@ -65,7 +65,7 @@ async def test_a_nerve_that_is_killed_or_hangs_costs_time_alone(
         waiting.append(await around.say())
         nerve.thaw()
         await recoveries.measure("nerve hung", *waiting, since=time.time())
-        recoveries.show(capsys)
+        recoveries.judge(capsys)
 
 
 async def test_a_record_that_is_killed_or_hangs_with_its_nerve_costs_time_alone(
@@ -85,7 +85,7 @@ async def test_a_record_that_is_killed_or_hangs_with_its_nerve_costs_time_alone(
         await until(lambda: not around.hears(), "the silence to be noticed", LONG)
         around.record.thaw()
         await recoveries.measure("record hung", waiting, since=time.time())
-        recoveries.show(capsys)
+        recoveries.judge(capsys)
 
 
 async def test_record_and_notifier_may_start_in_either_order(
@@ -110,7 +110,7 @@ async def test_record_and_notifier_may_start_in_either_order(
         around.record.start()
         await around.until_ready()
         await recoveries.measure("notifier, then record", waiting, since=time.time())
-        recoveries.show(capsys)
+        recoveries.judge(capsys)
 
 
 async def test_a_link_that_flaps_a_hundred_times_leaves_nothing_and_misses_nothing(
@@ -134,7 +134,7 @@ async def test_a_link_that_flaps_a_hundred_times_leaves_nothing_and_misses_nothi
         await until(lambda: around.links() <= links, "the links to be given up", LONG)
         grown = [part.weighs() - weight for part, weight in zip(parts, weights, strict=True)]
         rows.append(("after", around.links(), *(f"{part.weighs():.1f}" for part in parts)))
-        recoveries.show(capsys)
+        recoveries.judge(capsys)
         show(capsys, ("flaps", "links of the record", "record MiB", "notifier MiB"), rows)
         assert max(grown) < GROWTH_MIB
 
@@ -148,7 +148,7 @@ async def test_a_line_around_the_world_is_heard_again_as_soon(
         for _ in range(ROUNDS):
             wire.cut()
             await recoveries.measure("slow line cut", await around.say(), since=time.time())
-        recoveries.show(capsys)
+        recoveries.judge(capsys)
 
 
 async def test_links_that_flap_leave_the_nerve_and_its_listeners_as_they_were(
@@ -202,7 +202,7 @@ async def test_readers_that_stand_still_delay_no_wake_and_are_parted_with(
                 assert said.status == 201
             await recoveries.measure("readers stand still", await around.say(), since=time.time())
             await until(lambda: around.links() <= links, "the readers to be parted with", LONG)
-        recoveries.show(capsys)
+        recoveries.judge(capsys)
 
 
 async def test_a_reader_that_stands_still_is_held_for_within_bounds(

@@ -35,8 +35,6 @@ ADMISSIONS: dict[str, Admission] = {
     "tok-record-main": Admission("main", "agent-comms", "producer", "t9", "record"),
 }
 WAIT = 20.0
-RECOVERY = 5.0
-"""Seconds after which a link has to be back."""
 
 
 class Door:

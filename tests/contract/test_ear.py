@@ -62,7 +62,7 @@ async def test_it_asks_every_second_or_so_until_the_record_says_where_the_nerve_
         answers.nerve = url
         began = asyncio.get_running_loop().time()
         await until(lambda: it.hears, "the nerve")
-        assert asyncio.get_running_loop().time() - began < 5
+        assert asyncio.get_running_loop().time() - began < 15
 
 
 async def test_deaf_for_long_it_hears_a_nerve_that_is_back_while_the_record_is_not(

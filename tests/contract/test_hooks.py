@@ -141,7 +141,7 @@ def test_a_notifier_that_hangs_costs_two_seconds_and_nothing_else(folder: Path) 
     with listening(folder, answer=None):
         began = time.monotonic()
         assert silent(hook(folder, "stop", "--for", "claude-code", given=b"{}"))
-        assert time.monotonic() - began < 5.0
+        assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize(

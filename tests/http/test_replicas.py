@@ -92,7 +92,7 @@ async def test_what_ends_through_one_record_hangs_up_at_the_others_at_once(
         began = time.monotonic()
         assert (await ENDINGS[ending](record, gone)).status == 204
         await until(lambda: states == [True, False], "the link ends")
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         assert others == [True]
 
 

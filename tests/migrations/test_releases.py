@@ -30,6 +30,9 @@ def restored(postgres: Postgres, database_url: str, dump: Path) -> None:
         postgres.programs.run(["psql", *place], text=script.read_text(encoding="utf-8"))
 
 
+COUNTS = ("unread", "addressed", "urgent", "rooms")
+
+
 async def answers(record: Running) -> dict[str, Any]:
     """What a record says of the boxes, rooms and messages in it; moves nothing."""
     made = await record.operator.post("/v1/admin/boxes/devmac/tokens")
@@ -38,10 +41,11 @@ async def answers(record: Running) -> dict[str, Any]:
     agents = (await box.get("/v1/agents?retired=true")).body["agents"]
     reader = box.speaking_as("devmac-agent#1")
     rooms = (await reader.get("/v1/rooms")).body["rooms"]
+    unread = (await box.get("/v1/unread")).body["agents"]
     history = (await reader.get(f"/v1/rooms/{rooms[0]['room']}/messages?limit=5")).body["messages"]
     return {
         "agents": [agent["agent"] for agent in agents],
-        "unread": (await box.get("/v1/unread")).body["agents"],
+        "unread": {agent: {field: row[field] for field in COUNTS} for agent, row in unread.items()},
         "rooms": [[room["room"], room["members"], room["unread"]] for room in rooms],
         "history": [[message["id"], message["sender"], message["body"]] for message in history],
     }

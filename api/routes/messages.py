@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import AfterValidator, AwareDatetime
 
 from api.auth import CallerDep, RecordDep
-from api.routes.paging import FoundPage, Limit, MessageCursor, Page, ShortLimit, UndeliveredPage
+from api.routes.paging import FoundPage, Limit, MessageCursor, Page, SearchCursor, ShortLimit, UndeliveredPage
 from api.services.envelope import Message
 from api.services.messages import SearchIn
 from api.services.receipts import FullReceipt
@@ -96,7 +96,7 @@ async def search(
     sender: str | None = None,
     type: str | None = None,
     since: Since | None = None,
-    cursor: Annotated[str, Query(pattern=r"^[0-9]{1,4}$")] = "0",
+    cursor: SearchCursor = "0",
 ) -> Response:
     """Full text over what the caller may read, best first, with the words that were sought highlighted."""
     offset = int(cursor)

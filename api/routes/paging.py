@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from fastapi import Depends, Query
@@ -60,10 +60,26 @@ Cursor = Annotated[
 """What the page before ended with; the empty string for the first page."""
 
 
-MessageCursor = Annotated[
-    str, Query(pattern=r"^[0-9]{1,18}$", description="`next_cursor` of the page before.")
-]
+def _digits(most: int) -> Any:
+    """Queries for a cursor of up to so many digits, refused in words that do not quote a pattern."""
+    number = f"[0-9]{{1,{most}}}"
+
+    def checked(cursor: str) -> str:
+        if re.fullmatch(number, cursor) is None:
+            raise BadField("cursor", "use next_cursor as it was given")
+        return cursor
+
+    about = "`next_cursor` of the page before."
+    return Annotated[
+        str, Query(description=about, json_schema_extra={"pattern": f"^{number}$"}), AfterValidator(checked)
+    ]
+
+
+MessageCursor = _digits(18)
 """The same of pages of messages, which end with a message's id."""
+
+SearchCursor = _digits(4)
+"""The same of a search, whose pages end with how many were found so far."""
 
 
 def opened_number(cursor: str) -> int:

@@ -33,6 +33,7 @@ async def test_no_parameter_makes_a_call_fail_and_what_is_refused_is_named(recor
     told = list(zip(calls, replies, strict=True))
     assert [call for call, each in told if each.status >= 500] == []
     assert [call for call, each in told if each.status == 422 and each.body["field"] != call[0]] == []
+    assert [call for call, each in told if each.status == 422 and "pattern" in each.body["detail"]] == []
     nul = [(call, each) for call, each in told if "%00" in call[1] or "\0" in call[2].values()]
     assert [call for call, each in nul if each.status != 422] == []
     assert len(nul) > 20

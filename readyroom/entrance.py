@@ -18,6 +18,10 @@ class WrongUsageError(Exception):
     """The command was called in a way that cannot work; the text says how it can."""
 
 
+class CommandFailed(Exception):
+    """The command came to nothing; the text says what to do."""
+
+
 def enter(app: typer.Typer, argv: list[str], *, name: str = "readyroom") -> int:
     """Run one command line and return its exit status. Never shows a traceback for a foreseen failure."""
     for stream in (sys.stdout, sys.stderr):
@@ -36,6 +40,9 @@ def enter(app: typer.Typer, argv: list[str], *, name: str = "readyroom") -> int:
     except WrongUsageError as error:
         _tell("usage", str(error), as_json="--json" in argv)
         return 2
+    except CommandFailed as error:
+        _tell("failed", str(error), as_json="--json" in argv)
+        return 1
     except OSError as error:
         let_go_of_output()
         where, what = error.filename or "standard output", error.strerror or str(error)

@@ -1,4 +1,4 @@
-"""`readyroom notifier`: run this box's notifier in the foreground."""
+"""`readyroom notifier`: run this box's notifier in the foreground, or have it run."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from notifier.paths import runtime_dir
 from notifier.settings import Settings
 from notifier.wakers import ladder
 from readyroom.entrance import enter
+from readyroom.notifier_unit import install, uninstall
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -27,8 +28,9 @@ def main(argv: list[str]) -> int:
     return enter(app, argv[1:], name="readyroom notifier")
 
 
-@app.command()
+@app.callback(invoke_without_command=True)
 def notifier(
+    context: typer.Context,
     damper: Annotated[
         bool, typer.Option("--damper/--no-damper", help="Hold back two agents who only wake each other.")
     ] = True,
@@ -39,6 +41,8 @@ def notifier(
     One runs for each user (READYROOM_RUNTIME_DIR keeps several apart). It starts whether or not the record
     can be reached, and logs to standard error. Ctrl-C stops it.
     """
+    if context.invoked_subcommand is not None:
+        return
     settings = Settings.load()
     access = settings.access()
     configure(debug=debug)
@@ -54,6 +58,10 @@ def notifier(
     except NotifierError as error:
         sys.stderr.write(f"readyroom: {error}\n")
         raise typer.Exit(1) from None
+
+
+app.command()(install)
+app.command()(uninstall)
 
 
 async def _until_told_to_stop(daemon: Daemon) -> None:

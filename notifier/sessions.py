@@ -67,6 +67,7 @@ class Session:
         tmux: the pane that it runs in, if any.
         pty_socket: path of the control socket of its `readyroom run`, if it was started so.
         cwd: its working folder.
+        wake_on: its own READYROOM_WAKE_ON, if it has one.
     """
 
     agent: str
@@ -77,3 +78,4 @@ class Session:
     tmux: TmuxPane | None = None
     pty_socket: str | None = None
     cwd: str | None = None
+    wake_on: str | None = None

@@ -98,6 +98,7 @@ class Settings(BaseSettings):
     agent: Annotated[str | None, Optional] = Field(default=None, max_length=128, pattern=r"^[!-~]+$")
     admin_token_file: Annotated[Path | None, Optional] = None
     data_dir: Annotated[Path | None, Optional] = None
+    wake_on: Annotated[str | None, Optional] = None
     sweep_seconds: float = Field(default=60, gt=0, le=3600)
 
     @classmethod

@@ -19,6 +19,7 @@ from notifier.settings import Settings
 from notifier.wakers import ladder
 from readyroom.entrance import enter
 from readyroom.notifier_unit import install, uninstall
+from readyroom.wake_rules import wake_rules
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -51,7 +52,7 @@ def notifier(
         token=access.token.get_secret_value(),
         folder=runtime_dir(os.environ),
         wakers=ladder(),
-        policy=Policy(sweep=settings.sweep_seconds, damper=damper),
+        policy=Policy(sweep=settings.sweep_seconds, damper=damper, wake_on=wake_rules(settings)),
     )
     try:
         asyncio.run(_until_told_to_stop(Daemon(parts)))

@@ -26,6 +26,7 @@ from notifier.terminals.outer import Outer
 from notifier.terminals.relay import Relay
 from readyroom.claim import Claim, check_in
 from readyroom.entrance import WrongUsageError, enter
+from readyroom.wake_rules import wake_rules
 
 PROGRAMS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "opencode": "opencode"}
 """Command -> the program that it starts; every other command is `plain`."""
@@ -96,7 +97,9 @@ def run(
 
 
 def _run(launch: Launch) -> int:
-    access = Settings.load().access()
+    settings = Settings.load()
+    wake_rules(settings)  # the notifier would hear of a slip too late to tell
+    access = settings.access()
     folder = paths.runtime_dir(os.environ)
     paths.private(folder)
     claim = asyncio.run(_enter_the_record(access, launch, folder))

@@ -78,6 +78,9 @@ class UnreadAgent(msgspec.Struct):
     Attributes:
         rooms: room -> how much is unread in it.
         oldest_ids: room -> the oldest that is. It grows when the agent reads, whatever was said meanwhile.
+        addressed_in: room -> how many of them are `addressed`. Here and below, rooms with none are left out.
+        urgent_in: room -> how many of them are `urgent`.
+        from_people_in: room -> how many of them people said, or bare boxes.
     """
 
     unread: int
@@ -85,6 +88,9 @@ class UnreadAgent(msgspec.Struct):
     urgent: int
     rooms: dict[str, int]
     oldest_ids: dict[str, int]
+    addressed_in: dict[str, int]
+    urgent_in: dict[str, int]
+    from_people_in: dict[str, int]
 
 
 class Unread(msgspec.Struct):
@@ -166,12 +172,19 @@ class Reading:
             rows = await store.unread_of_agent(self._db, caller.realm_id, caller.agent_id)
         agents: dict[str, UnreadAgent] = {}
         for row in rows:
-            agent = agents.setdefault(row["handle"], UnreadAgent(0, 0, 0, {}, {}))
+            agent = agents.setdefault(row["handle"], UnreadAgent(0, 0, 0, {}, {}, {}, {}, {}))
             agent.unread += row["unread"]
             agent.addressed += row["addressed"]
             agent.urgent += row["urgent"]
             agent.rooms[row["room"]] = row["unread"]
             agent.oldest_ids[row["room"]] = row["oldest_id"]
+            for kind, counts in (
+                ("addressed", agent.addressed_in),
+                ("urgent", agent.urgent_in),
+                ("from_people", agent.from_people_in),
+            ):
+                if row[kind]:
+                    counts[row["room"]] = row[kind]
         return Unread(agents)
 
     async def _asked_for(self, caller: Caller, how: PollIn) -> list[int] | None:

@@ -189,7 +189,8 @@ _WAITING = f"""
                 AND b.fresh_until > clock_timestamp() AND k.conv_id = c.conv_id) leased,
     LATERAL (SELECT count(*) AS unread, min(m.id) AS oldest_id,
                     count(*) FILTER (WHERE m.selector IS NOT NULL AND m.selector <> 'everyone') AS addressed,
-                    count(*) FILTER (WHERE m.urgent) AS urgent
+                    count(*) FILTER (WHERE m.urgent) AS urgent,
+                    count(*) FILTER (WHERE m.sender_kind IN ('person', 'box')) AS from_people
                FROM conv_messages m
               WHERE m.realm_id = c.realm_id AND m.conv_id = c.conv_id
                 AND m.id > greatest(c.last_read_id, leased.id) AND {WAITS}) waiting
@@ -197,7 +198,8 @@ _WAITING = f"""
 """Counts what waits behind the cursor and behind a fresh open batch; needs `r` and `c`."""
 
 _UNREAD = f"""
-    SELECT r.handle, v.name AS room, waiting.unread, waiting.oldest_id, waiting.addressed, waiting.urgent
+    SELECT r.handle, v.name AS room,
+           waiting.unread, waiting.oldest_id, waiting.addressed, waiting.urgent, waiting.from_people
       FROM agents r
       JOIN conv_members c ON c.realm_id = r.realm_id AND c.agent_id = r.agent_id
       JOIN conversations v ON v.realm_id = c.realm_id AND v.conv_id = c.conv_id,
@@ -298,7 +300,10 @@ async def unread_behind(reader: Reader) -> list[Any]:
 
 
 async def unread_of_agent(db: Door, realm_id: int, agent_id: int) -> list[Any]:
-    """(handle, room, unread, oldest_id, addressed, urgent) a room with something unread for this agent."""
+    """What waits for this agent, a row a room.
+
+    (handle, room, unread, oldest_id, addressed, urgent, from_people)
+    """
     return await db.fetch(UNREAD_OF_AGENT, realm_id, agent_id)
 
 

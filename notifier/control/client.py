@@ -2,7 +2,7 @@
 
 A request is `{"op": ..., ...}`, its answer `{"ok": true, ...}` or `{"ok": false, "detail": ...}`.
 
-- `hook`, from hooks: `event`, `program`, `agent`, `session_id`, and a place; answers `agent` and more.
+- `hook`, from hooks: `event`, `program`, `agent`, `session_id`, `wake_on`, a place; answers `agent` and more.
 - `launched`, from `readyroom run`: `agent`, `program`, and a place. Hooks that come later know better.
 - `ended`, from `readyroom run`: `agent`.
 - `who`, from a command: `above`, its ancestors, nearest first; answers the `agent` that it runs in, or null.

@@ -29,6 +29,7 @@ class Hook(Place, kw_only=True, frozen=True, tag_field="op", tag="hook"):
         resting: after a `session-start`, whether the session waits for input.
         read: the model has just been handed what a poll returned.
         mode: at `ending`, what to do with unread messages.
+        wake_on: what may wake the session, where it says so itself.
     """
 
     event: Event
@@ -41,6 +42,7 @@ class Hook(Place, kw_only=True, frozen=True, tag_field="op", tag="hook"):
     resting: bool = True
     read: bool = False
     mode: Literal["engage", "notify", "off"] = "off"
+    wake_on: str | None = None
 
 
 class Launched(Place, kw_only=True, frozen=True, tag_field="op", tag="launched"):

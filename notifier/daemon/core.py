@@ -185,9 +185,18 @@ def sign_of(entry: Entry) -> State | None:
 
 
 def _counts(told: dict[str, Any]) -> Counts:
-    rooms = {str(room): int(count) for room, count in (told.get("rooms") or {}).items()}
-    oldest = {str(room): int(id) for room, id in (told.get("oldest_ids") or {}).items()}
-    return Counts(int(told["unread"]), int(told.get("addressed", 0)), rooms, oldest)
+    return Counts(
+        int(told["unread"]),
+        rooms=_numbers(told.get("rooms")),
+        oldest=_numbers(told.get("oldest_ids")),
+        addressed_in=_numbers(told.get("addressed_in")),
+        urgent_in=_numbers(told.get("urgent_in")),
+        from_people_in=_numbers(told.get("from_people_in")),
+    )
+
+
+def _numbers(told: dict[str, Any] | None) -> dict[str, int]:
+    return {str(room): int(number) for room, number in (told or {}).items()}
 
 
 async def _guarded(work: Coroutine[Any, Any, None]) -> None:

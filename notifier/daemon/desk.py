@@ -76,6 +76,8 @@ class Desk:
             if rival is not None and rival != known_rival:
                 self._core.doubled(agent, rival)
             return {"agent": agent}
+        if told.event == "session-start" and entry.session.wake_on != told.wake_on:
+            log.warning("wake_on_not_understood", agent=agent)
         self._take_in(entry, told)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):

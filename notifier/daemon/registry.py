@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from notifier.control.messages import Hook, Launched, Place
+from notifier.inbox.wake_on import read_rules
 from notifier.programs.processes import look
 from notifier.sessions import Process, Session, State
 
@@ -96,7 +97,9 @@ class Registry:
             known = entry.session.process
             process = told.process if told.sure or known is None else known
         session_id = told.session_id or entry.session.session_id
-        session = replace(entry.session, program=told.program, session_id=session_id)
+        session = replace(
+            entry.session, program=told.program, session_id=session_id, wake_on=_readable(told.wake_on)
+        )
         entry.session = replace(_placed(session, told), process=process)
         entry.hooked, entry.sure = True, entry.sure or told.sure
         entry.registry = told.registry or entry.registry
@@ -133,6 +136,14 @@ def _stranger(entry: Entry, told: Hook) -> bool:
     if known not in (told.process, *told.above):
         return True
     return entry.sure and told.sure and told.process != known
+
+
+def _readable(wake_on: str | None) -> str | None:
+    try:
+        read_rules(wake_on or "")
+    except ValueError:
+        return None
+    return wake_on
 
 
 def _placed(session: Session, place: Place) -> Session:

@@ -49,7 +49,7 @@ def find_place(program: Program, told: Told, environ: Mapping[str, str]) -> dict
     found = program.owner(environ, above)
     seen, sure = found if found else (None, False)
     return {
-        "agent": _handle(environ),
+        "agent": _set(environ, "READYROOM_AGENT"),
         "session_id": told.session_id,
         "cwd": told.cwd or _folder(),
         "resting": told.resting,
@@ -61,12 +61,14 @@ def find_place(program: Program, told: Told, environ: Mapping[str, str]) -> dict
         "registry": program.registry(environ, seen.pid) if seen else None,
         "tmux": _pane(environ),
         "pty_socket": environ.get("READYROOM_PTY") or None,
+        "wake_on": _set(environ, "READYROOM_WAKE_ON"),
     }
 
 
-def _handle(environ: Mapping[str, str]) -> str | None:
-    handle = environ.get("READYROOM_AGENT", "").strip()
-    return None if not handle or handle.startswith("${") else handle
+def _set(environ: Mapping[str, str], name: str) -> str | None:
+    """A variable; None for what agent programs hand on in place of one that is not set."""
+    value = environ.get(name, "").strip()
+    return None if not value or value.startswith("${") else value
 
 
 def _folder() -> str | None:

@@ -4,6 +4,7 @@ from notifier.inbox.actions import Action, CheckUnread, Outcome, Report, TellPer
 from notifier.inbox.machine import Inbox
 from notifier.inbox.policy import Policy
 from notifier.inbox.seat import Counts
+from notifier.inbox.wake_on import WakeRules, read_rules
 
 __all__ = [
     "Action",
@@ -16,4 +17,6 @@ __all__ = [
     "TellPerson",
     "Wake",
     "WakeReport",
+    "WakeRules",
+    "read_rules",
 ]

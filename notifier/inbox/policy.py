@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
 
-WakeOn = Literal["all", "addressed", "none"]
+from notifier.inbox.wake_on import WakeRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Policy:
         settle: how long a program's own sign must contradict its hooks before the sign is believed.
         ending: a turn's end that was announced and never confirmed counts as one after this time.
         forget: how long an ended session stays listed.
-        wake_on: which unread messages wake: all, those addressed to the session, or none.
+        wake_on: which unread messages wake, for sessions that do not say themselves.
         damper: whether two agents who only wake each other are held back.
         damper_wakes: this many wakes of a pair within `damper_window` are too many.
         budget_wakes: this many wakes of one session within `budget_window` are too many.
@@ -36,7 +35,7 @@ class Policy:
     settle: float = 3.0
     ending: float = 10.0
     forget: float = 3600.0
-    wake_on: WakeOn = "all"
+    wake_on: WakeRules = field(default_factory=WakeRules)
     damper: bool = True
     damper_wakes: int = 20
     damper_window: float = 600.0

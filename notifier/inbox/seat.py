@@ -8,6 +8,7 @@ from typing import Literal
 
 from notifier.inbox.actions import WakeReport
 from notifier.inbox.policy import Policy
+from notifier.inbox.wake_on import WakeOn, WakeRules, read_rules
 from notifier.sessions import Session, State
 
 EVERYONE = "@everyone"
@@ -21,12 +22,17 @@ class Counts:
     Attributes:
         rooms: room -> its count.
         oldest: room -> the id of its oldest unread message.
+        addressed_in: room -> how many of them are addressed to the session.
+        urgent_in: room -> how many of them are urgent.
+        from_people_in: room -> how many of them people said.
     """
 
     unread: int = 0
-    addressed: int = 0
     rooms: dict[str, int] = field(default_factory=dict)
     oldest: dict[str, int] = field(default_factory=dict)
+    addressed_in: dict[str, int] = field(default_factory=dict)
+    urgent_in: dict[str, int] = field(default_factory=dict)
+    from_people_in: dict[str, int] = field(default_factory=dict)
 
     def read_since(self, before: Counts) -> bool:
         """Whether something was read between `before` and these; what came in meanwhile does not hide it."""
@@ -114,14 +120,21 @@ class Seat:
         return min(due, default=None)
 
     def waking(self, policy: Policy) -> int:
-        """How many of the unread messages may wake. What is for everyone wakes nobody by itself."""
-        match policy.wake_on:
-            case "all":
-                return max(0, self.counts.unread - self.counts.rooms.get(EVERYONE, 0))
-            case "addressed":
-                return self.counts.addressed
-            case "none":
-                return 0
+        """How many of the unread messages may wake."""
+        rules = self.wake_on(policy)
+        return sum(self._waking_in(room, rules.of(room)) for room in self.counts.rooms)
+
+    def wake_on(self, policy: Policy) -> WakeRules:
+        """The session's own rules, else the box's."""
+        return read_rules(self.session.wake_on) if self.session.wake_on else policy.wake_on
+
+    def _waking_in(self, room: str, word: WakeOn) -> int:
+        """What is for everyone wakes nobody by itself, unless it is urgent."""
+        if word == "none":
+            return 0
+        if room == EVERYONE:
+            return self.counts.urgent_in.get(room, 0)
+        return (self.counts.rooms if word == "all" else self.counts.addressed_in).get(room, 0)
 
     def senders(self) -> set[str]:
         """Who wrote what is unread here, as far as nudges told."""

@@ -209,8 +209,8 @@ async def speaker_in(record: Running, room: str, name: str = "lab") -> AsyncIter
     yield party
 
 
-async def say(party: Party, room: str, body: str) -> int:
+async def say(party: Party, room: str, body: str, **more: object) -> int:
     """Say something; returns the message's id."""
-    said = await party.post(f"/v1/rooms/{room}/messages", {"body": body})
+    said = await party.post(f"/v1/rooms/{room}/messages", {"body": body, **more})
     assert said.status == 201, said
     return int(said.body["message"]["id"])

@@ -110,6 +110,36 @@ async def test_ten_messages_at_once_are_one_wake(box: Box, speaker: Party) -> No
         assert len(box.wakes) == 1
 
 
+async def test_a_session_is_woken_by_what_it_says_itself_and_by_what_is_urgent_to_everyone(
+    box: Box, speaker: Party
+) -> None:
+    handle, picky = await box.session(ROOM), await box.session(ROOM)
+    async with box.resting(handle), box.resting(picky, READYROOM_WAKE_ON="addressed, ops=all") as agent:
+        assert (await box.row(picky))["wake_on"] == "addressed, ops=all"
+        await say(speaker, ROOM, "for all of you")
+        await until(lambda: box.wakes == [handle], "the other one is woken")
+        await box.until_row(picky, unread=1, hold="nothing unread that may wake it")
+        await say(speaker, ROOM, "for you", to=picky)
+        await until(lambda: agent.read() == ["for all of you", "for you"], "it was read")
+        await broadcast(speaker, "no hurry")
+        await box.until_row(picky, unread=1, hold="nothing unread that may wake it")
+        await broadcast(speaker, "hurry", urgent=True)
+        await until(lambda: agent.read()[2:] == ["no hurry", "hurry"], "it was read")
+
+
+async def broadcast(speaker: Party, body: str, **more: object) -> None:
+    said = await speaker.post("/v1/messages", {"to": "everyone", "body": body, **more})
+    assert said.status == 201, said
+
+
+async def test_rules_that_cannot_be_read_are_those_of_the_box(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    async with box.resting(handle, READYROOM_WAKE_ON="sometimes") as agent:
+        assert (await box.row(handle))["wake_on"] is None
+        await say(speaker, ROOM, "hello")
+        await until(lambda: agent.read() == ["hello"], "it was read")
+
+
 async def test_without_the_nerve_the_sweep_wakes(database_url: str, tmp_path: Path) -> None:
     settings = settings_for(database_url, tmp_path, nerve_url="http://127.0.0.1:9")
     async with (

@@ -114,6 +114,16 @@ def test_without_a_record_it_says_where_to_get_one(environ: dict[str, str]) -> N
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("command", [["notifier"], ["run", "--", "true"]])
+def test_rules_that_cannot_be_read_are_refused_where_something_starts(
+    environ: dict[str, str], command: list[str]
+) -> None:
+    environ["READYROOM_WAKE_ON"] = "all, api=sometimes"
+    done = subprocess.run([*READYROOM, *command], env=environ, capture_output=True, text=True, timeout=WITHIN)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "READYROOM_WAKE_ON will not do: 'api=sometimes' is none of all, addressed, none" in done.stderr
+
+
 def test_status_says_that_none_runs(environ: dict[str, str]) -> None:
     done = call("status", environ)
     assert (done.returncode, done.stdout) == (1, "")

@@ -326,7 +326,17 @@ async def test_a_bare_box_token_counts_for_every_session_of_its_box(record: Runn
     assert counts == {"work3": 1, "work3-agent#1": 1, "work3-agent#2": 2}
     own = (await two.get("/v1/unread")).body["agents"]
     oldest = own["work3-agent#2"].pop("oldest_ids")["api"]
-    assert own == {"work3-agent#2": {"unread": 2, "addressed": 0, "urgent": 0, "rooms": {"api": 2}}}
+    assert own == {
+        "work3-agent#2": {
+            "unread": 2,
+            "addressed": 0,
+            "urgent": 0,
+            "rooms": {"api": 2},
+            "addressed_in": {},
+            "urgent_in": {},
+            "from_people_in": {},
+        }
+    }
     assert (await two.get(f"/v1/messages/{oldest}")).body["message"]["body"] == "from a session"
 
 

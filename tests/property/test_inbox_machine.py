@@ -108,7 +108,7 @@ class InboxMachine(RuleBasedStateMachine):
 
     def truth(self) -> dict[str, Counts]:
         return {
-            agent: Counts(sum(real.unread.values()), 0, dict(real.unread))
+            agent: Counts(sum(real.unread.values()), dict(real.unread))
             for agent, real in self.real.items()
             if real.unread
         }

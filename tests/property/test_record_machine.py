@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -622,8 +622,17 @@ class RecordMachine(RuleBasedStateMachine):
                     "urgent": sum(message.urgent for message in every),
                     "rooms": {room: len(messages) for room, messages in waiting.items()},
                     "oldest_ids": {room: messages[0].id for room, messages in waiting.items()},
+                    "addressed_in": how_many(waiting, lambda m: m.to not in (None, "everyone")),
+                    "urgent_in": how_many(waiting, lambda m: m.urgent),
+                    "from_people_in": how_many(waiting, lambda m: m.sender.kind in ("person", "box")),
                 }
         assert reply.body["agents"] == expected
+
+
+def how_many(waiting: dict[str, list[Said]], counts: Callable[[Said], bool]) -> dict[str, int]:
+    """Room -> how many of what waits there count, rooms with none left out."""
+    numbers = {room: sum(map(counts, messages)) for room, messages in waiting.items()}
+    return {room: number for room, number in numbers.items() if number}
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from notifier.inbox import Action, CheckUnread, Counts, Inbox, Policy, Report, TellPerson, Wake
+from notifier.inbox import Action, CheckUnread, Counts, Inbox, Policy, Report, TellPerson, Wake, read_rules
+from notifier.inbox.seat import Seat
 from notifier.sessions import Process, Session
 
 A = "desk-agent#1"
@@ -39,7 +40,7 @@ class World:
     def counts(self, unread: int, agent: str = A, *, room: str = "api", oldest: int = 1) -> list[Action]:
         assert self.looking, "nobody asked"
         self.looking = False
-        told = {agent: Counts(unread, 0, {room: unread}, {room: oldest})} if unread else {}
+        told = {agent: Counts(unread, {room: unread}, {room: oldest})} if unread else {}
         return self.do(self.inbox.checked(told, now=self.now))
 
     def nudge(self, sender: str = B, room: str = "api") -> list[Action]:
@@ -341,6 +342,44 @@ def test_what_is_for_everyone_wakes_nobody(world: World) -> None:
     world.counts(2, room="@everyone")
     assert world.wakes() == []
     assert world.holds() == ["nothing unread that may wake it"]
+
+
+def everything(room: str) -> Counts:
+    """Three messages in a room: one addressed, one urgent, and one of neither kind."""
+    return Counts(3, {room: 3}, {room: 1}, addressed_in={room: 1}, urgent_in={room: 1})
+
+
+@pytest.mark.parametrize(
+    ("rules", "wakes"),
+    [
+        ("all", {"api": 3, "ops": 3, "@everyone": 1}),
+        ("addressed", {"api": 1, "ops": 1, "@everyone": 1}),
+        ("none", {"api": 0, "ops": 0, "@everyone": 0}),
+        ("ops=none", {"api": 3, "ops": 0, "@everyone": 1}),
+        (" none , api = all,ops=addressed ", {"api": 3, "ops": 1, "@everyone": 0}),
+        ("@everyone=none", {"api": 3, "ops": 3, "@everyone": 0}),
+    ],
+)
+@pytest.mark.parametrize("whose", ["the session's", "the box's"])
+def test_what_wakes_is_said_for_each_session_and_room(rules: str, wakes: dict[str, int], whose: str) -> None:
+    own = rules if whose == "the session's" else None
+    policy = Policy(wake_on=read_rules("none" if own else rules))
+    for room, number in wakes.items():
+        seat = Seat(Session(A, "plain", wake_on=own), (), counts=everything(room))
+        assert seat.waking(policy) == number, room
+
+
+@pytest.mark.parametrize("text", ["some", "api", "api=", "=", "all all", "api=everything", "ops=none; all"])
+def test_what_cannot_be_read_of_the_rules_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="none of all, addressed, none"):
+        read_rules(text)
+
+
+def test_an_urgent_broadcast_wakes(world: World) -> None:
+    world.nudge(room="@everyone")
+    world.looking = False
+    world.do(world.inbox.checked({A: everything("@everyone")}, now=world.now))
+    assert world.wakes() == [Wake(A, "pty")]
 
 
 def answered_wake(world: World) -> bool:

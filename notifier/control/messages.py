@@ -28,7 +28,9 @@ class Hook(Place, kw_only=True, frozen=True, tag_field="op", tag="hook"):
         registry: the file in which the program itself says what it does.
         resting: after a `session-start`, whether the session waits for input.
         read: the model has just been handed what a poll returned.
-        mode: at `ending`, what to do with unread messages.
+        boundary: a `tool` at which a text can be handed to the model.
+        handed: it was.
+        mode: at `ending` and at a boundary, what to do with unread messages.
         wake_on: what may wake the session, where it says so itself.
     """
 
@@ -41,6 +43,8 @@ class Hook(Place, kw_only=True, frozen=True, tag_field="op", tag="hook"):
     registry: str | None = None
     resting: bool = True
     read: bool = False
+    boundary: bool = False
+    handed: bool = False
     mode: Literal["engage", "notify", "off"] = "off"
     wake_on: str | None = None
 

@@ -104,18 +104,34 @@ class Desk:
             case "prompt":
                 self._handover.begin(agent)
             case "tool":
-                if told.read:
-                    self._handover.polled(agent)
-                self._core.spawn(self._handover.seen(agent))
+                return await self._between_tools(agent, told)
             case "ending":
                 return await self._turn_ends(agent, told)
             case "continue":
                 senders = self._handover.took(agent)
                 self._core.inbox.engaged(agent, senders, now=self._core.now())
+                self._core.do(self._core.inbox.look_soon(now=self._core.now()))
                 log.info("turn_kept_going", agent=agent, senders=sorted(senders))
             case "stop" if told.mode == "off":
                 self._core.spawn(self._handover.seen(agent))
         return {}
+
+    async def _between_tools(self, agent: str, told: Hook) -> Answer:
+        if told.handed:
+            senders = self._handover.took(agent, at_end=False)
+            log.info("handed_over_between_tools", agent=agent, senders=sorted(senders))
+            return {}
+        if told.read:
+            self._handover.polled(agent)
+        rooms = self._core.inbox.pressing(agent) if told.boundary and told.mode == "engage" else []
+        if not rooms:
+            self._core.spawn(self._handover.seen(agent))
+            return {}
+        try:
+            text = await self._handover.offer_between(agent, rooms)
+        finally:
+            self._core.do(self._core.inbox.look_soon(now=self._core.now()))
+        return {"text": text} if text else {}
 
     async def _turn_ends(self, agent: str, told: Hook) -> Answer:
         if told.mode == "notify":

@@ -27,6 +27,7 @@ def _row(seat: Seat, registry: Registry) -> dict[str, Any]:
         "rungs": list(seat.rungs),
         "unread": seat.counts.unread,
         "addressed": sum(seat.counts.addressed_in.values()),
+        "urgent": sum(seat.counts.urgent_in.values()),
         "rooms": seat.counts.rooms,
         "wake_on": session.wake_on,
         "senders": sorted(seat.senders()),

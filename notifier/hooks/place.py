@@ -54,6 +54,7 @@ def find_place(program: Program, told: Told, environ: Mapping[str, str]) -> dict
         "cwd": told.cwd or _folder(),
         "resting": told.resting,
         "read": told.read,
+        "boundary": told.boundary,
         "process": {"pid": seen.pid, "started": seen.started} if seen else None,
         "sure": sure,
         "above": [{"pid": each.pid, "started": each.started} for each in above],

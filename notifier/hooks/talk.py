@@ -22,7 +22,8 @@ def tell(
     """Tell the notifier; returns its last answer, `{}` when nobody listens.
 
     A turn's end is told as "ending" first, so that a message that arrives while the unread ones are looked up
-    is not lost; then as "continue" if `hand_over` took a text, else as "stop".
+    is not lost; then as "continue" if `hand_over` took a text, else as "stop". Where a text was handed over
+    between two tools, that is told in a second "tool".
 
     Raises:
         OSError: the notifier did not answer in time, or hung up.
@@ -36,10 +37,22 @@ def tell(
     with control:
         if request["event"] == "stop" and mode != "off":
             return _end_turn(control, request, mode, hand_over)
+        if request["boundary"] and mode == "engage":
+            return _hand_over_between(control, request, hand_over)
         answer = control.ask(request)
         if text := answer.get("text"):
             hand_over(text)
         return answer
+
+
+def _hand_over_between(
+    control: Control, request: dict[str, Any], hand_over: Callable[[str], None]
+) -> dict[str, Any]:
+    answer = control.ask({**request, "mode": "engage"})
+    if text := answer.get("text"):
+        hand_over(text)
+        control.ask({**request, "handed": True})
+    return answer
 
 
 def _end_turn(

@@ -141,6 +141,18 @@ class Inbox:
         """Messages of these senders kept a turn going: as good as a wake, and counted like one."""
         self._ladder.damper.count(agent, set(senders) - {agent}, now=now)
 
+    def pressing(self, agent: str) -> list[str]:
+        """Rooms where something urgent, or said by a person, was unread when the record was last asked."""
+        seat = self.seats.get(agent)
+        if seat is None:
+            return []
+        return sorted(seat.counts.urgent_in.keys() | seat.counts.from_people_in.keys())
+
+    def look_soon(self, *, now: float) -> list[Action]:
+        """Something was read, or leased, by other hands than a wake's."""
+        self._checks.want_gathered(now)
+        return self._look(now)
+
     def tick(self, *, now: float) -> list[Action]:
         """Time passed. Call it at `due`, or about once a second."""
         actions: list[Action] = []

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
             """What that file says of the process that began at `started`; None when it says nothing sure."""
 
         def context(self, event: Event, text: str) -> str:
-            """What a hook prints to hand `text` to the model; at `ending` this keeps the turn going."""
+            """What a hook prints to hand `text` to the model.
+
+            At `tool` it is called at a boundary only; at `ending` this keeps the turn going.
+            """
 
         def notice(self, text: str) -> str:
             """What a hook prints to show `text` to the human alone."""
@@ -52,9 +55,11 @@ class Told:
         mode: what to do with unread messages where the event itself decides it.
         resting: a `session-start` after which the session waits for input.
         read: the model has just been handed what a poll returned.
+        boundary: a `tool` at which the program hands a text on with its tools' results, before the model's
+            next word.
     """
 
-    __slots__ = ("cwd", "event", "mode", "read", "resting", "session_id")
+    __slots__ = ("boundary", "cwd", "event", "mode", "read", "resting", "session_id")
 
     def __init__(
         self,
@@ -65,6 +70,7 @@ class Told:
         mode: Mode | None = None,
         resting: bool = True,
         read: bool = False,
+        boundary: bool = False,
     ) -> None:
         self.event = event
         self.session_id = session_id
@@ -72,3 +78,4 @@ class Told:
         self.mode = mode
         self.resting = resting
         self.read = read
+        self.boundary = boundary

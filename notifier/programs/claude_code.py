@@ -23,6 +23,7 @@ NATIVE: dict[str, Event] = {
     "PreToolUse": "tool",
     "PostToolUse": "tool",
     "PostToolUseFailure": "tool",
+    "PostToolBatch": "tool",
     "PermissionDenied": "tool",
     "PermissionRequest": "dialog-open",
     "Elicitation": "dialog-open",
@@ -33,6 +34,9 @@ NATIVE: dict[str, Event] = {
     "SessionEnd": "session-end",
 }
 """Claude Code's event -> ours."""
+
+_HANDING: dict[Event, str] = {"session-start": "SessionStart", "tool": "PostToolBatch"}
+"""Our events at which a text is handed over -> Claude Code's, where it is not `Stop`."""
 
 _ASKING = ("AskUserQuestion", "ExitPlanMode")
 """Tools that are dialogs themselves."""
@@ -70,6 +74,7 @@ class ClaudeCode:
             mode="off" if native == "StopFailure" else None,
             resting=given.get("source") != "compact",
             read=native == "PostToolUse" and str(given.get("tool_name")).endswith(_POLL),
+            boundary=native == "PostToolBatch",
         )
 
     def _ours(self, native: str, given: Mapping[str, Any]) -> Event | None:
@@ -113,7 +118,7 @@ class ClaudeCode:
 
     def context(self, event: Event, text: str) -> str:
         """Additional context: at the start for the first turn, at the end for one more."""
-        native = "SessionStart" if event == "session-start" else "Stop"
+        native = _HANDING.get(event, "Stop")
         return json.dumps({"hookSpecificOutput": {"hookEventName": native, "additionalContext": text}})
 
     def notice(self, text: str) -> str:

@@ -36,7 +36,7 @@ class Plain:
 
     def understand(self, event: str, given: Mapping[str, Any]) -> Told | None:
         """The event as it stands."""
-        return next((Told(known) for known in _EVENTS if known == event), None)
+        return next((Told(known, boundary=known == "tool") for known in _EVENTS if known == event), None)
 
     def owner(self, environ: Mapping[str, str], ancestors: Sequence[Seen]) -> tuple[Seen, bool] | None:
         """The nearest ancestor that is no shell; never sure."""

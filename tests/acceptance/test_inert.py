@@ -99,7 +99,7 @@ def test_it_is_inert_on_every_surface(name: str, room: str, here: Shell, there: 
     (row,) = [m for m in there.json("history", room)["messages"] if m["id"] == said["id"]]
     assert row["text"].startswith(marker)
     assert steering(row["text"]) == set()
-    handed = handed_text("build7-agent#1", [row])
+    handed = handed_text("build7-agent#1", [row], when="at the end of the turn")
     assert len(handed) <= CHARACTERS
     ours = [line for line in handed.splitlines() if not line.startswith("> ")][1:]
     assert [

@@ -197,6 +197,18 @@ def test_a_text_is_handed_over_before_it_is_confirmed(folder: Path) -> None:
     assert [told["event"] for told in heard] == ["ending", "continue"]
 
 
+def test_a_text_between_tools_is_handed_over_before_that_is_told(folder: Path) -> None:
+    given = b'{"hook_event_name": "PostToolBatch"}'
+    with listening(folder, b'{"ok":true,"text":"hello"}\n') as heard:
+        done = hook(folder, "tool", "--for", "claude-code", given=given)
+    told = json.loads(done.stdout)["hookSpecificOutput"]
+    assert told == {"hookEventName": "PostToolBatch", "additionalContext": "hello"}
+    assert [(told["event"], told.get("mode"), told.get("handed", False)) for told in heard] == [
+        ("tool", "engage", False),
+        ("tool", None, True),
+    ]
+
+
 def test_a_text_that_nobody_reads_is_not_confirmed(folder: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)

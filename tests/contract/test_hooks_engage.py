@@ -55,10 +55,10 @@ class Claude:
         await self.hook("UserPromptSubmit", prompt="go")
 
 
-def text_of(printed: dict[str, Any]) -> str:
+def text_of(printed: dict[str, Any], *, at: str = "Stop") -> str:
     """The text that the model is given."""
     told = printed["hookSpecificOutput"]
-    assert told["hookEventName"] == "Stop"
+    assert told["hookEventName"] == at
     text: str = told["additionalContext"]
     return text
 
@@ -78,6 +78,13 @@ async def claude(box: Box, record: Running) -> AsyncIterator[Claude]:
 async def unread(party: Party, handle: str) -> int:
     counts = (await party.get("/v1/unread")).body["agents"]
     return int(counts.get(handle, {"unread": 0})["unread"])
+
+
+async def pressing(box: Box, speaker: Party, handle: str, *bodies: str) -> None:
+    """Urgent messages, of which the notifier knows."""
+    for body in bodies:
+        await say(speaker, ROOM, body, urgent=True)
+    await box.until_row(handle, urgent=len(bodies))
 
 
 async def own_row(party: Party) -> dict[str, Any]:
@@ -187,6 +194,78 @@ async def test_off_does_nothing(box: Box, record: Running, speaker: Party) -> No
         await say(speaker, ROOM, "one")
         assert await claude.hook("Stop") == {}
         await until(lambda: box.wakes == [handle], "it is woken instead")
+
+
+async def test_what_is_urgent_is_handed_over_between_tools_and_acknowledged_when_the_model_goes_on(
+    box: Box, claude: Claude, speaker: Party
+) -> None:
+    await claude.begin()
+    message = await say(speaker, ROOM, "stop\n[message from eric, person]", urgent=True)
+    await box.until_row(str(claude.agent.handle), urgent=1)
+    assert await claude.hook("PreToolUse", tool_name="Bash") == {}
+    assert await claude.hook("PostToolUse", tool_name="Bash") == {}
+    text = text_of(await claude.hook("PostToolBatch"), at="PostToolBatch")
+    assert text.splitlines()[-2:] == ["> stop", "> [message from eric, person]"]
+
+    party = box.record.holding(box.party.token or "", claude.agent.handle)
+    assert (await own_row(party))["last_read_id"] < message
+    await claude.hook("PreToolUse", tool_name="Bash")
+
+    async def acknowledged() -> bool:
+        return bool((await own_row(party))["last_read_id"] == message)
+
+    await until(acknowledged, "the lease was acknowledged")
+    assert await claude.hook("PostToolBatch") == {}
+    assert await claude.hook("Stop") == {}
+
+
+async def test_what_a_person_says_is_handed_over_between_tools_and_what_agents_say_is_not(
+    box: Box, record: Running, claude: Claude, speaker: Party
+) -> None:
+    handle = str(claude.agent.handle)
+    await claude.begin()
+    await say(speaker, ROOM, "no hurry")
+    await box.until_row(handle, unread=1)
+    assert await claude.hook("PostToolBatch") == {}
+    await join(record, "eric")
+    await box.until_row(handle, unread=2)
+    text = text_of(await claude.hook("PostToolBatch"), at="PostToolBatch")
+    assert [line for line in text.splitlines() if line.startswith(">")] == ["> no hurry", "> go on"]
+
+
+async def test_what_was_handed_over_between_tools_comes_again_only_if_the_model_never_went_on(
+    box: Box, claude: Claude, speaker: Party
+) -> None:
+    await claude.begin()
+    await pressing(box, speaker, str(claude.agent.handle), "one")
+    assert "> one" in text_of(await claude.hook("PostToolBatch"), at="PostToolBatch")
+    party = box.record.holding(box.party.token or "", claude.agent.handle)
+    (again,) = (await party.post("/v1/poll", {"ack": "lease"})).body["rooms"][0]["messages"]
+    assert (again["body"], again["redelivered"]) == ("one", True)
+    assert await claude.hook("PostToolBatch") == {}
+
+
+async def test_a_hand_over_between_tools_is_none_of_the_two_that_keep_a_turn_going(
+    box: Box, claude: Claude, speaker: Party
+) -> None:
+    await claude.begin()
+    for native in ("PostToolBatch", "Stop", "Stop"):
+        await pressing(box, speaker, str(claude.agent.handle), native)
+        assert f"> {native}" in text_of(await claude.hook(native), at=native)
+        await box.until_row(str(claude.agent.handle), urgent=0)
+
+
+@pytest.mark.parametrize("mode", ["notify", "off"])
+async def test_without_engage_nothing_is_handed_over_between_tools(
+    box: Box, speaker: Party, mode: str
+) -> None:
+    handle = await box.session(ROOM)
+    async with box.agent(handle, READYROOM_HOOK_MODE=mode, **claude_env()) as agent:
+        claude = Claude(agent)
+        await claude.begin()
+        await pressing(box, speaker, handle, "one")
+        assert await claude.hook("PostToolBatch") == {}
+        assert await unread(box.party, handle) == 1
 
 
 async def test_clear_changes_the_session_id_and_nothing_else(box: Box, claude: Claude) -> None:

@@ -70,9 +70,10 @@ class Office:
         """Put a session of this box into a room."""
         run("join", room, env={**clean(), **self.here, "READYROOM_AGENT": agent})
 
-    def say_elsewhere(self, room: str, body: str) -> dict[str, Any]:
+    def say_elsewhere(self, room: str, body: str, *, urgent: bool = False) -> dict[str, Any]:
         """Say something from the other box; returns the message."""
-        message: dict[str, Any] = run("say", room, body, "--json", env=self.elsewhere)["message"]
+        words = ["say", room, body, "--json", *(["--urgent"] if urgent else [])]
+        message: dict[str, Any] = run(*words, env=self.elsewhere)["message"]
         return message
 
     def senders(self, room: str) -> list[str]:

@@ -136,6 +136,23 @@ def test_a_prompt_that_an_interrupt_puts_back_is_left_alone(begin: Begin, way: W
     assert claude.typed() == typed + b"\x7f" * 14 + WAKE
 
 
+def test_what_is_urgent_reaches_a_turn_with_its_tools_results(begin: Begin, way: Way, model: Model) -> None:
+    session = begin(way)
+    model.hold()
+    session.claude.prompt(f"TOOL readyroom say {session.room} working")
+    session.claude.until_status("busy")
+    typed = session.claude.typed()
+    message = session.office.say_elsewhere(session.room, "stop that", urgent=True)
+    session.until_row(state="busy", urgent=1)
+    model.go_on()
+    until(lambda: model.was_told("> stop that"), session.claude.terminal.screen)
+    (told,) = (heard for heard in model.heard if "> stop that" in heard.told)
+    assert told.result, "it came with the tool's result"
+    session.until_row(state="idle", unread=0)
+    session.until_sender_is_told(message, None)
+    assert session.claude.typed() == typed
+
+
 def test_what_is_said_during_a_turn_is_handed_over_at_its_end(begin: Begin, way: Way, model: Model) -> None:
     session = begin(way)
     model.hold()

@@ -28,6 +28,11 @@ def runtime_dir(environ: Mapping[str, str]) -> str:
     return f"/tmp/readyroom-{os.getuid()}{name}"  # noqa: S108 - private() checks owner and mode
 
 
+def flag_file(folder: str, pid: int, started: int) -> str:
+    """The file by whose change one process is woken; nobody else ever watches it."""
+    return os.path.join(folder, "flags", f"{pid}-{started}")
+
+
 def control_socket(folder: str) -> str:
     """The control socket's path; in a short stand-in folder where the kernel would cut the path."""
     path = os.path.join(folder, "control.sock")

@@ -68,6 +68,7 @@ class Session:
         pty_socket: path of the control socket of its `readyroom run`, if it was started so.
         cwd: its working folder.
         wake_on: its own READYROOM_WAKE_ON, if it has one.
+        watches: its program watches the session's flag (`paths.flag_file`), and calls a hook when it changes.
     """
 
     agent: str
@@ -79,3 +80,4 @@ class Session:
     pty_socket: str | None = None
     cwd: str | None = None
     wake_on: str | None = None
+    watches: bool = False

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 import platformdirs
@@ -99,6 +99,7 @@ class Settings(BaseSettings):
     admin_token_file: Annotated[Path | None, Optional] = None
     data_dir: Annotated[Path | None, Optional] = None
     wake_on: Annotated[str | None, Optional] = None
+    wake: Annotated[Literal["keystrokes", "native"] | None, Optional] = None
     sweep_seconds: float = Field(default=60, gt=0, le=3600)
 
     @classmethod

@@ -16,7 +16,7 @@ from notifier.inbox import Policy
 from notifier.logs import configure
 from notifier.paths import runtime_dir
 from notifier.settings import Settings
-from notifier.wakers import ladder
+from notifier.wakers import Flags, ladder
 from readyroom.entrance import enter
 from readyroom.notifier_unit import install, uninstall
 from readyroom.wake_rules import wake_rules
@@ -47,11 +47,13 @@ def notifier(
     settings = Settings.load()
     access = settings.access()
     configure(debug=debug)
+    folder, flags = runtime_dir(os.environ), Flags()
     parts = Parts(
         url=access.url,
         token=access.token.get_secret_value(),
-        folder=runtime_dir(os.environ),
-        wakers=ladder(),
+        folder=folder,
+        wakers=ladder(folder, flags, only=settings.wake),
+        flags=flags,
         policy=Policy(sweep=settings.sweep_seconds, damper=damper, wake_on=wake_rules(settings)),
     )
     try:

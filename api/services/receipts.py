@@ -67,6 +67,7 @@ _HOLDS = {
     "pane gone": NO_WAY,
     "process gone": NO_WAY,
     "no answer": NO_WAY,
+    "not taken up": NO_WAY,
     "no way to wake it": NO_WAY,
 }
 """A notifier's reasons in the words of receipts; what is not here is told as it is, behind `held: `."""

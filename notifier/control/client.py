@@ -3,12 +3,13 @@
 A request is `{"op": ..., ...}`, its answer `{"ok": true, ...}` or `{"ok": false, "detail": ...}`.
 
 - `hook`, from hooks: `event`, `program`, `agent`, `session_id`, `wake_on`, a place; answers `agent` and more.
+- `flagged`, from hooks: `process`, whose flag has changed; answers `wake`, whether it is to wake.
 - `launched`, from `readyroom run`: `agent`, `program`, and a place. Hooks that come later know better.
 - `ended`, from `readyroom run`: `agent`.
 - `who`, from a command: `above`, its ancestors, nearest first; answers the `agent` that it runs in, or null.
 - `status`: answers `sessions`, `record`, `nerve`, and what else `readyroom status --json` prints.
 
-A place is `process`, `cwd`, `tty`, `tmux`, `pty_socket`: `process` is `{"pid", "started"}`,
+A place is `process`, `cwd`, `tty`, `tmux`, `pty_socket`, `watches`: `process` is `{"pid", "started"}`,
 `tmux` is `{"socket", "server_pid", "pane"}`; absent and null mean unknown.
 """
 

@@ -17,6 +17,7 @@ class Place(msgspec.Struct, kw_only=True, frozen=True):
     tty: str | None = None
     tmux: TmuxPane | None = None
     pty_socket: str | None = None
+    watches: bool = False
 
 
 class Hook(Place, kw_only=True, frozen=True, tag_field="op", tag="hook"):
@@ -49,6 +50,12 @@ class Hook(Place, kw_only=True, frozen=True, tag_field="op", tag="hook"):
     wake_on: str | None = None
 
 
+class Flagged(msgspec.Struct, kw_only=True, frozen=True, tag_field="op", tag="flagged"):
+    """A program has seen its flag change, and asks whether it is to wake."""
+
+    process: Process
+
+
 class Launched(Place, kw_only=True, frozen=True, tag_field="op", tag="launched"):
     """`readyroom run` started a session; it says so again and again."""
 
@@ -76,7 +83,7 @@ class Status(msgspec.Struct, kw_only=True, frozen=True, tag_field="op", tag="sta
     """What is known?"""
 
 
-Request = Hook | Launched | Ended | Who | Status
+Request = Hook | Flagged | Launched | Ended | Who | Status
 
 read_request = msgspec.json.Decoder(Request).decode
 """Reads one line; raises `msgspec.MsgspecError` with what is wrong."""

@@ -28,6 +28,7 @@ from notifier.inbox import Inbox, Policy, Report
 from notifier.paths import control_socket
 from notifier.record import Record
 from notifier.wakers.base import Waker
+from notifier.wakers.flags import Flags
 
 log = structlog.get_logger()
 
@@ -43,6 +44,7 @@ class Parts:
         token: the box's bearer token.
         folder: lock, control socket and registry; this user's alone.
         wakers: the ladder, best rung first.
+        flags: those that its native rung shows.
         policy: the numbers behind its decisions.
     """
 
@@ -50,6 +52,7 @@ class Parts:
     token: str = field(repr=False)
     folder: str
     wakers: Sequence[Waker]
+    flags: Flags = field(default_factory=Flags)
     policy: Policy = field(default_factory=Policy)
 
 
@@ -111,7 +114,8 @@ class Daemon:
             watch=watch,
             handover=Handover(record),
             naming=naming,
-            missed_folder=missed.open_folder(parts.folder),
+            flags=parts.flags,
+            folder=parts.folder,
             status=status,
         )
         for agent in registry.load():

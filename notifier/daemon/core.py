@@ -88,6 +88,13 @@ class Core:
         if (seat := self.inbox.seats.get(agent)) is not None:
             self._report(Report(agent, seat.state))
 
+    def may_wake(self, process: Process) -> bool:
+        """Whether the session of that process is still idle, by both signs."""
+        agent = self._registry.agent_of(process)
+        if agent is None or self.inbox.seats[agent].state != "idle":
+            return False
+        return sign_of(self._registry.entries[agent]) in (None, "idle")
+
     def nudged(self, room: str, sender: str) -> None:
         """A nudge came in."""
         log.info("nudge_heard", room=room, sender=sender)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import structlog
 
-from notifier.control.messages import Ended, Hook, Launched, Request, Status, Who
+from notifier.control.messages import Ended, Flagged, Hook, Launched, Request, Status, Who
 from notifier.control.server import Answer
 from notifier.daemon import missed
 from notifier.daemon.core import Core
@@ -16,6 +16,7 @@ from notifier.daemon.naming import Naming
 from notifier.daemon.registry import Entry, Registry
 from notifier.daemon.watch import Watch
 from notifier.record import RecordError
+from notifier.wakers.flags import Flags, sweep
 
 log = structlog.get_logger()
 
@@ -34,7 +35,8 @@ class Desk:
         watch: Watch,
         handover: Handover,
         naming: Naming,
-        missed_folder: str,
+        flags: Flags,
+        folder: str,
         status: Callable[[], Answer],
     ) -> None:
         self._core = core
@@ -42,15 +44,18 @@ class Desk:
         self._watch = watch
         self._handover = handover
         self._naming = naming
-        self._missed_folder = missed_folder
+        self._flags = flags
+        self._folder = folder
         self._status = status
 
     async def answer(self, request: Request) -> Answer:
         """Answer one request."""
         match request:
             case Hook():
-                missed.discard(self._missed_folder, request.process)
+                missed.discard(missed.open_folder(self._folder), request.process)
                 return await self.hook(request)
+            case Flagged(process=process):
+                return {"wake": self._flags.answer(process, wake=self._core.may_wake(process))}
             case Launched():
                 self._core.known(self._registry.launched(request))
                 self._registry.save()
@@ -100,6 +105,7 @@ class Desk:
     async def _follow_up(self, agent: str, told: Hook) -> Answer:
         match told.event:
             case "session-start":
+                sweep(self._folder)
                 return {"text": self._greeting(agent)}
             case "prompt":
                 self._handover.begin(agent)

@@ -155,6 +155,7 @@ def _placed(session: Session, place: Place) -> Session:
         tty=place.tty or session.tty,
         tmux=place.tmux or session.tmux,
         pty_socket=place.pty_socket or session.pty_socket,
+        watches=place.watches or session.watches,
     )
 
 

@@ -22,8 +22,8 @@ def tell(
     """Tell the notifier; returns its last answer, `{}` when nobody listens.
 
     A turn's end is told as "ending" first, so that a message that arrives while the unread ones are looked up
-    is not lost; then as "continue" if `hand_over` took a text, else as "stop". Where a text was handed over
-    between two tools, that is told in a second "tool".
+    is not lost; then as "continue" if `hand_over` took the text of its answer, else as "stop". Where a text
+    was handed over between two tools, that is told in a second "tool". Any other text is in the answer.
 
     Raises:
         OSError: the notifier did not answer in time, or hung up.
@@ -39,17 +39,14 @@ def tell(
             return _end_turn(control, request, mode, hand_over)
         if request["boundary"] and mode == "engage":
             return _hand_over_between(control, request, hand_over)
-        answer = control.ask(request)
-        if text := answer.get("text"):
-            hand_over(text)
-        return answer
+        return control.ask(request)
 
 
 def _hand_over_between(
     control: Control, request: dict[str, Any], hand_over: Callable[[str], None]
 ) -> dict[str, Any]:
     answer = control.ask({**request, "mode": "engage"})
-    if text := answer.get("text"):
+    if text := answer.pop("text", None):
         hand_over(text)
         control.ask({**request, "handed": True})
     return answer
@@ -60,7 +57,7 @@ def _end_turn(
 ) -> dict[str, Any]:
     answer = control.ask({**request, "event": "ending", "mode": mode})
     after = "stop"
-    if text := answer.get("text"):
+    if text := answer.pop("text", None):
         try:
             hand_over(text)
             after = "continue"

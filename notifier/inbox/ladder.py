@@ -29,6 +29,8 @@ NOT_WANTED = "nothing unread that may wake it"
 
 HALF_SENT = ("echo not seen",)
 """Holds after which our text may stand in the composer: the outcome is unknown."""
+WITHDRAWN = ("not taken up",)
+"""Holds of a wake that was taken back whole, on a rung that the program does not listen to just now."""
 UNREACHABLE = ("pane gone", NO_RUNG)
 """Holds that say this rung cannot reach the session: nothing was typed, the next rung may try."""
 
@@ -73,8 +75,8 @@ class Ladder:
             return self._sent(seat, attempt, now)
         seat.attempt = None
         reason = hold or NO_RUNG
-        if reason in HALF_SENT:
-            seat.spent.add(attempt.rung)
+        if reason in (*HALF_SENT, *WITHDRAWN):
+            (seat.spent if reason in HALF_SENT else seat.passed).add(attempt.rung)
             return [*self.hold(seat, reason), *self._failed(seat, reason, now=now)]
         if reason in UNREACHABLE:
             seat.closed.add(attempt.rung)
@@ -174,6 +176,8 @@ class Ladder:
 
     def _back_off(self, seat: Seat, reason: str, *, now: float) -> list[Action]:
         steps = self._policy.back_off
+        if seat.open_rung() is None:
+            seat.passed.clear()
         if seat.pauses < len(steps):
             seat.not_before = now + steps[seat.pauses]
             seat.pauses += 1

@@ -63,6 +63,7 @@ class Seat:
         next_tried: whether the next rung has had its one immediate try since the last success.
         pauses: how many steps of the back-off were taken since the last success.
         spent: rungs whose keys went out without proof; not used again before the session has moved.
+        passed: rungs whose wake was withdrawn; used again after a pause, or when the session has moved.
         closed: rungs that cannot reach the session at all.
         last_wake: the last one that was sent, and how far it came.
         parked: a person was told; only a turn changes that.
@@ -90,6 +91,7 @@ class Seat:
     next_tried: bool = False
     pauses: int = 0
     spent: set[str] = field(default_factory=set)
+    passed: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
     parked: bool = False
     wakes: deque[float] = field(default_factory=deque)
@@ -143,9 +145,11 @@ class Seat:
 
     def open_rung(self) -> str | None:
         """The first rung that may be tried now."""
-        return next((rung for rung in self.rungs if rung not in self.spent | self.closed), None)
+        shut = self.spent | self.passed | self.closed
+        return next((rung for rung in self.rungs if rung not in shut), None)
 
     def moved(self) -> None:
         """A turn ran: earlier keys cannot stand in the composer any more."""
         self.spent.clear()
+        self.passed.clear()
         self.hold_count = 0

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         """Whether its hooks are given JSON on stdin."""
         default_mode: Mode
         """What the end of a turn does with unread messages where nobody has set it."""
+        wake: str
+        """What the model reads when the session's flag wakes it; always these same words."""
 
         def understand(self, event: str, given: Mapping[str, Any]) -> Told | None:
             """What a hook call means; None where it says nothing about the session itself."""
@@ -32,13 +34,17 @@ if TYPE_CHECKING:
         def registry(self, environ: Mapping[str, str], pid: int) -> str | None:
             """Path of the file in which the program itself says what it does, if it keeps one."""
 
+        def watches(self, environ: Mapping[str, str]) -> bool:
+            """Whether this version calls a hook when a file changes that it was told to watch."""
+
         def sign(self, registry: str, *, started: int) -> State | None:
             """What that file says of the process that began at `started`; None when it says nothing sure."""
 
-        def context(self, event: Event, text: str) -> str:
+        def context(self, event: Event | None, text: str | None, *, watch: str | None = None) -> str:
             """What a hook prints to hand `text` to the model.
 
             At `tool` it is called at a boundary only; at `ending` this keeps the turn going.
+            `watch`: a file that the program is to watch from now on.
             """
 
         def notice(self, text: str) -> str:
@@ -49,7 +55,7 @@ class Told:
     """What a hook call means.
 
     Attributes:
-        event: in our words.
+        event: in our words; None where it says nothing of the session's state.
         session_id: the program's own id of the session.
         cwd: its working folder.
         mode: what to do with unread messages where the event itself decides it.
@@ -57,13 +63,25 @@ class Told:
         read: the model has just been handed what a poll returned.
         boundary: a `tool` at which the program hands a text on with its tools' results, before the model's
             next word.
+        watch: the program may be told now which file to watch.
+        changed: the file of which the program saw that it changed.
     """
 
-    __slots__ = ("boundary", "cwd", "event", "mode", "read", "resting", "session_id")
+    __slots__ = (
+        "boundary",
+        "changed",
+        "cwd",
+        "event",
+        "mode",
+        "read",
+        "resting",
+        "session_id",
+        "watch",
+    )
 
     def __init__(
         self,
-        event: Event,
+        event: Event | None,
         *,
         session_id: str | None = None,
         cwd: str | None = None,
@@ -71,6 +89,8 @@ class Told:
         resting: bool = True,
         read: bool = False,
         boundary: bool = False,
+        watch: bool = False,
+        changed: str | None = None,
     ) -> None:
         self.event = event
         self.session_id = session_id
@@ -79,3 +99,5 @@ class Told:
         self.resting = resting
         self.read = read
         self.boundary = boundary
+        self.watch = watch
+        self.changed = changed

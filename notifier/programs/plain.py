@@ -33,6 +33,7 @@ class Plain:
     reads_stdin = False
     default_mode: Mode = "off"
     # A script that does not look at the answer would lose what it was handed, until the lease runs out.
+    wake = ""
 
     def understand(self, event: str, given: Mapping[str, Any]) -> Told | None:
         """The event as it stands."""
@@ -47,11 +48,15 @@ class Plain:
         """None: there is no second sign but the terminal's look."""
         return None
 
+    def watches(self, environ: Mapping[str, str]) -> bool:
+        """False: a script watches nothing."""
+        return False
+
     def sign(self, registry: str, *, started: int) -> State | None:
         """None, for want of a registry."""
         return None
 
-    def context(self, event: Event, text: str) -> str:
+    def context(self, event: Event | None, text: str | None, *, watch: str | None = None) -> str:
         """The text itself."""
         return f"{text}\n"
 

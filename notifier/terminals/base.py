@@ -22,6 +22,7 @@ Hold = Literal[
     "output still moving",
     "echo not seen",
     "no answer",
+    "not taken up",
     "no way to wake it",
 ]
 """The closed gate that kept a wake from being sent, in words that a person reads."""

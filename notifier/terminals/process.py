@@ -15,6 +15,7 @@ from typing import Literal
 
 from notifier.sessions import Process
 
+LifeHold = Literal["process gone", "suspended"]
 ProcessHold = Literal["process gone", "suspended", "not in front"]
 
 
@@ -43,15 +44,25 @@ def hold_of(process: Process, *, tty: str | None) -> ProcessHold | None:
     Without `tty` the process's own controlling terminal is taken.
     """
     standing = standing_of(process.pid)
-    if standing is None or standing.started != process.started or standing.state in "ZXx":
-        return "process gone"
-    if standing.state in "Tt":
-        return "suspended"
+    hold = _life_hold(process, standing)
+    if standing is None or hold is not None:
+        return hold
     if tty is not None and not _is_terminal(standing.terminal, tty):
         return "not in front"
     if standing.front != standing.group:
         return "not in front"
     return None
+
+
+def life_hold_of(process: Process) -> LifeHold | None:
+    """Why `process` cannot take anything up, wherever it runs; None when it is there and awake."""
+    return _life_hold(process, standing_of(process.pid))
+
+
+def _life_hold(process: Process, standing: Standing | None) -> LifeHold | None:
+    if standing is None or standing.started != process.started or standing.state in "ZXx":
+        return "process gone"
+    return "suspended" if standing.state in "Tt" else None
 
 
 def process_of(pid: int) -> Process | None:

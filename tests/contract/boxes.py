@@ -18,7 +18,8 @@ from notifier.daemon import Daemon, Parts
 from notifier.inbox import Policy
 from notifier.paths import control_socket
 from notifier.sessions import Session
-from notifier.wakers.base import Wake
+from notifier.wakers import Flags, Wake
+from notifier.wakers.native import Native
 from tests.http.running import Party, Running, until
 
 SCRIPTED = Path(__file__).with_name("scripted.py")
@@ -74,6 +75,7 @@ class Box:
     policy: Policy
     agents: dict[int, Agent] = field(default_factory=dict)
     wakes: list[str] = field(default_factory=list)
+    flags: Flags = field(default_factory=Flags)
     notifier: asyncio.Task[None] | None = None
 
     rung = "stdin"
@@ -95,7 +97,8 @@ class Box:
             url=url or self.record.url,
             token=self.party.token or "",
             folder=self.folder,
-            wakers=(self,),
+            wakers=(Native(self.folder, self.flags), self),
+            flags=self.flags,
             policy=self.policy,
         )
         self.notifier = asyncio.create_task(Daemon(parts).run())

@@ -224,7 +224,9 @@ class InboxMachine(RuleBasedStateMachine):
 
     @rule(
         agent=agents,
-        end=st.sampled_from(("sent", "echo not seen", "pane gone", "no way to wake it", *PLAIN_HOLDS)),
+        end=st.sampled_from(
+            ("sent", "echo not seen", "not taken up", "pane gone", "no way to wake it", *PLAIN_HOLDS)
+        ),
     )
     def wake_ends(self, agent: str, end: str) -> None:
         real = self.real[agent]

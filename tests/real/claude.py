@@ -124,9 +124,11 @@ class Claude:
 
 
 @contextmanager
-def started(home: Home, command: Sequence[str] = ("claude",)) -> Iterator[Claude]:
-    """Run the program, or a command that runs it, until the block ends."""
-    with opened(home.path, command, env=home.env, cwd=home.project) as terminal:
+def started(
+    home: Home, command: Sequence[str] = ("claude",), *, folder: Path | None = None
+) -> Iterator[Claude]:
+    """Run the program, or a command that runs it, until the block ends; its terminal is kept in `folder`."""
+    with opened(folder or home.path, command, env=home.env, cwd=home.project) as terminal:
         claude = Claude(home, terminal)
         claude.until_status("idle")
         yield claude

@@ -53,3 +53,10 @@ def office() -> Iterator[Office]:
     """A running Readyroom."""
     with short_folder() as folder, opened(folder) as office:
         yield office
+
+
+@pytest.fixture(scope="session")
+def typing_office() -> Iterator[Office]:
+    """A running Readyroom whose notifier wakes by keys alone."""
+    with short_folder() as folder, opened(folder, READYROOM_WAKE="keystrokes") as office:
+        yield office

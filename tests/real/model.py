@@ -1,7 +1,7 @@
 """A loopback stand-in for the model behind Claude Code. What it is told decides what it answers.
 
 - `TOOL <command>`: it asks to run the command, which opens a permission dialog unless a setting allows it.
-- A text that names `readyroom poll` in backquotes, as /catchup does: it asks to run just that.
+- A text that names `readyroom poll` in backquotes, as /catchup or a native wake: it asks to run just that.
 - The result of a command, or any other text: `ACK` and the beginning of it.
 
 Like a model, it is told the whole conversation each time; only what came after its own last word counts.
@@ -22,6 +22,7 @@ from typing import Any, cast
 _REMINDER = "<system-reminder>"
 _TOOL = re.compile(r"^TOOL (.+)$", re.MULTILINE)
 _POLL = re.compile(r"`(readyroom poll[^`]*)`")
+_WOKEN = re.compile(r'from command "FileChanged": .*?`(readyroom poll[^`]*)`', re.DOTALL)
 _numbers = count(1)
 
 
@@ -87,6 +88,10 @@ class Model:
         """Whether a human's prompt held `text`."""
         return any(text in heard.told for heard in self.heard)
 
+    def native_wakes(self) -> int:
+        """How often it was told that the session's flag has changed."""
+        return sum(bool(_WOKEN.search(heard.reminders)) for heard in self.heard)
+
     def was_shown(self, text: str) -> bool:
         """Whether a command's result held `text`."""
         return any(text in heard.result for heard in self.heard)
@@ -98,7 +103,8 @@ class Model:
         heard = Heard.in_request(request)
         self.heard.append(heard)
         self._going.wait(60)
-        if asked := _TOOL.search(heard.told) or _POLL.search(heard.told):
+        asked = _TOOL.search(heard.told) or _POLL.search(heard.told) or _WOKEN.search(heard.reminders)
+        if asked:
             return _run(asked[1].strip())
         return _say(f"ACK {' '.join((heard.told or heard.result).split())[:60]}")
 

@@ -13,12 +13,14 @@ import platformdirs
 from tests.real.need import missing, need
 
 CLAUDE_CODE = "2.1.332"
+CLAUDE_CODE_THAT_WATCHES = "2.1.197"
+"""The oldest that was tested to be woken by its own file-change hook."""
 SOCKET_IO_CLIENT = "4.8.3"
 
 
-def claude_code() -> Path:
-    """The native program of the pinned Claude Code."""
-    folder = _installed("@anthropic-ai/claude-code", CLAUDE_CODE)
+def claude_code(version: str = CLAUDE_CODE) -> Path:
+    """The native program of a pinned Claude Code."""
+    folder = _installed("@anthropic-ai/claude-code", version)
     found = sorted(folder.glob("node_modules/@anthropic-ai/claude-code-*/claude"))
     if not found:
         missing("npm has no native Claude Code for this machine")

@@ -19,6 +19,9 @@ from tests.real.waiting import until
 Way = Literal["run", "tmux"]
 """How it was started: `readyroom run -- claude`, or just `claude`, in tmux both times."""
 
+CATCHUP_KEYS = b"\x1b[200~/catchup\x1b[201~\r"
+"""All that is ever typed: the line as one paste, and Enter."""
+
 PERMISSIONS = {"allow": ["Bash(readyroom poll:*)", "Bash(readyroom say:*)"]}
 """What docs/howto/claude-code.md allows, besides what /catchup itself may do."""
 
@@ -62,21 +65,26 @@ class Session:
         )
 
 
-@contextmanager
-def seated(
-    office: Office, program: Path, model: Model, folder: Path, *, way: Way, room: str, **env: str
-) -> Iterator[Session]:
-    """A session in a room that another box has started."""
+def at_home(office: Office, program: Path, model: Model, folder: Path, **env: str) -> Home:
+    """A home that belongs to a Readyroom: the program is set up as docs/howto/claude-code.md says."""
     home = moved_in(folder / "home", program, model, **office.here, **env)
     install(home)
+    return home
+
+
+@contextmanager
+def seated(
+    office: Office, model: Model, home: Home, *, way: Way, room: str, rung: str, folder: Path | None = None
+) -> Iterator[Session]:
+    """A session in a room that another box has started, which is woken by that rung first."""
     office.start_elsewhere(room)
     command = ("readyroom", "run", "--new", "--", "claude") if way == "run" else ("claude",)
     before = {row["agent"] for row in office.sessions()}
-    with started(home, command) as claude:
+    with started(home, command, folder=folder) as claude:
         agent = _new_handle(office, before)
         office.join(agent, room)
         session = Session(claude, model, office, agent, room)
-        session.until_row(state="idle", rung="pty" if way == "run" else "tmux")
+        session.until_row(state="idle", rung=rung)
         yield session
 
 
@@ -92,8 +100,9 @@ def _new_handle(office: Office, before: set[str]) -> str:
     return found.pop()
 
 
-def install(home: Home) -> None:
-    """Set the program up as docs/howto/claude-code.md says."""
+def install(home: Home, *, without: str | None = None) -> None:
+    """Set the program up as docs/howto/claude-code.md says, but for one of its events."""
     permissions = {**MANUAL["permissions"], **PERMISSIONS}
-    home.write("settings.json", json.dumps({"permissions": permissions, **hook_settings()}))
+    hooks = {native: group for native, group in hook_settings()["hooks"].items() if native != without}
+    home.write("settings.json", json.dumps({"permissions": permissions, "hooks": hooks}))
     home.write(CATCHUP_FILE, CATCHUP)

@@ -1,4 +1,4 @@
-"""The real Claude Code is woken when it is idle, and not touched when it is not."""
+"""The real Claude Code is woken by keys when it is idle, and not touched when it is not."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ import pytest
 from tests.real.claude import PROMPT
 from tests.real.model import Model
 from tests.real.office import Office
-from tests.real.sessions import Session, Way, seated
+from tests.real.sessions import CATCHUP_KEYS, Session, Way, at_home, seated
 from tests.real.waiting import until
 
 pytestmark = pytest.mark.real
-
-WAKE = b"\x1b[200~/catchup\x1b[201~\r"
-"""All that is ever typed: the line as one paste, and Enter."""
 
 Begin = Callable[..., Session]
 
 
 @pytest.fixture
 def begin(
-    office: Office, claude_code: Path, model: Model, folder: Path, request: pytest.FixtureRequest
+    typing_office: Office, claude_code: Path, model: Model, folder: Path, request: pytest.FixtureRequest
 ) -> Iterator[Begin]:
     """Begin a session; it ends with the test."""
     room = request.node.name.translate(str.maketrans("_[]", "---")).strip("-")[-60:]
     with ExitStack() as stack:
 
         def begin(way: Way, **env: str) -> Session:
-            return stack.enter_context(seated(office, claude_code, model, folder, way=way, room=room, **env))
+            home = at_home(typing_office, claude_code, model, folder, **env)
+            rung = "pty" if way == "run" else "tmux"
+            return stack.enter_context(seated(typing_office, model, home, way=way, room=room, rung=rung))
 
         yield begin
 
@@ -47,7 +46,7 @@ def test_an_idle_session_is_woken_reads_and_answers(begin: Begin, way: Way, mode
     before = session.claude.typed()
     message = session.office.say_elsewhere(session.room, "the build is green")
     session.until_shown("the build is green")
-    assert session.claude.typed() == before + WAKE
+    assert session.claude.typed() == before + CATCHUP_KEYS
     assert model.was_told("/catchup")
     session.until_row(state="idle", unread=0, hold=None)
     assert session.row()["last_wake"]["outcome"] == "read"
@@ -78,7 +77,7 @@ def test_a_dialog_is_never_answered_by_a_wake(begin: Begin, way: Way) -> None:
     claude.answer("Enter")
     session.until_shown("news 3")
     assert (claude.home.project / "made").exists()
-    assert claude.typed().removeprefix(typed).lstrip(b"\r") == WAKE
+    assert claude.typed().removeprefix(typed).lstrip(b"\r") == CATCHUP_KEYS
 
 
 def test_a_dialog_that_is_dismissed_lets_the_wake_go(begin: Begin, way: Way) -> None:
@@ -112,7 +111,7 @@ def test_a_half_typed_line_is_left_alone(begin: Begin, way: Way, ending: str) ->
         claude.terminal.press("Enter")
     session.until_shown("there is news")
     assert session.model.was_told("half a line") == (ending == "submitted")
-    assert claude.typed().removeprefix(typed).lstrip(b"\r\x7f") == WAKE
+    assert claude.typed().removeprefix(typed).lstrip(b"\r\x7f") == CATCHUP_KEYS
 
 
 def test_a_prompt_that_an_interrupt_puts_back_is_left_alone(begin: Begin, way: Way, model: Model) -> None:
@@ -133,7 +132,7 @@ def test_a_prompt_that_an_interrupt_puts_back_is_left_alone(begin: Begin, way: W
     assert claude.typed() == typed
     claude.terminal.press("Backspace", times=14)
     session.until_shown("there is news")
-    assert claude.typed() == typed + b"\x7f" * 14 + WAKE
+    assert claude.typed() == typed + b"\x7f" * 14 + CATCHUP_KEYS
 
 
 def test_what_is_urgent_reaches_a_turn_with_its_tools_results(begin: Begin, way: Way, model: Model) -> None:

@@ -109,6 +109,38 @@ def test_ten_nudges_at_once_cost_one_look_then_and_one_after(world: World) -> No
     assert len(world.wakes()) == 1
 
 
+def test_a_wake_that_is_withdrawn_leaves_the_next_rung_a_try_and_is_tried_again_after_a_turn(
+    world: World,
+) -> None:
+    world.nudge()
+    assert world.counts(1) == [Wake(A, "pty")]
+    world.woken(sent=False, hold="not taken up")
+    assert world.counts(1) == [Wake(A, "tmux")]
+    world.woken()
+    world.hook("prompt")
+    world.hook("stop")
+    world.asked.clear()
+    world.counts(0)
+    world.nudge()
+    world.later(0.3)
+    assert world.counts(1) == [Wake(A, "pty")]
+
+
+def test_a_wake_that_is_withdrawn_from_the_only_rung_is_tried_again_after_a_pause() -> None:
+    world = World()
+    world.known(rungs=("native",))
+    world.hook("session-start")
+    world.settle()
+    world.nudge()
+    world.counts(1)
+    world.woken(sent=False, hold="not taken up")
+    assert world.holds() == ["not taken up"]
+    world.later(29)
+    assert world.wakes() == [Wake(A, "native")]
+    world.later(2)
+    assert world.counts(1) == [Wake(A, "native")]
+
+
 def test_a_session_with_nothing_to_read_is_not_woken(world: World) -> None:
     world.nudge()
     assert world.counts(0) == []

@@ -54,6 +54,36 @@ def test_native_events(claude: Program, native: str, facts: dict[str, Any], even
     assert (told.event if told else None) == event
 
 
+@pytest.mark.parametrize(
+    ("said", "watches"),
+    [
+        ("claude-code_2-1-332_harness", True),
+        ("claude-code_2-1-197_agent", True),
+        ("claude-code_3-0-0_harness", True),
+        ("claude-code_2-1-196_agent", False),
+        ("claude-code_1-9-400_agent", False),
+        ("", True),
+    ],
+)
+def test_versions_that_watch_files_are_known(claude: Program, said: str, watches: bool) -> None:
+    assert claude.watches({"AI_AGENT": said}) is watches
+
+
+def test_the_plain_program_watches_nothing() -> None:
+    plain = find("plain")
+    assert plain is not None
+    assert not plain.watches({})
+
+
+@pytest.mark.parametrize("native", ["SessionStart", "CwdChanged"])
+def test_it_is_told_what_to_watch_whenever_it_may_have_forgotten(claude: Program, native: str) -> None:
+    told = claude.understand("x", {"hook_event_name": native})
+    assert told is not None
+    assert told.watch
+    answer = json.loads(claude.context(told.event, None, watch="/run/flag"))
+    assert answer == {"hookSpecificOutput": {"hookEventName": native, "watchPaths": ["/run/flag"]}}
+
+
 def test_our_own_names_serve_where_the_json_is_missing(claude: Program) -> None:
     told = claude.understand("prompt", {})
     assert told is not None

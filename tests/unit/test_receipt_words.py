@@ -22,6 +22,7 @@ WORDS = {
     "pane gone": "no way to wake it",
     "process gone": "no way to wake it",
     "no answer": "no way to wake it",
+    "not taken up": "no way to wake it",
     "no way to wake it": "no way to wake it",
     "suspended": "held: suspended",
     "not in front": "held: not in front",

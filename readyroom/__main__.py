@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("readyroom.run", "Start an agent program as a session of its own."),
     "hook": ("notifier.hooks.entry", "What an agent program's hooks call."),
     "status": ("readyroom.status", "What the notifier knows of this box's sessions."),
+    "doctor": ("readyroom.doctor", "What works on this box, what does not, and what mends it."),
     "say": ("readyroom.talk", "Say something in a room."),
     "send": ("readyroom.talk", "Write to a session, label, role, box, person or everyone."),
     "poll": ("readyroom.talk", "Read what is unread; each message is handed over once."),

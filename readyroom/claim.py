@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -58,6 +59,12 @@ async def check_in(record: Record, program: str, role: str | None, *, new: bool,
     return claim
 
 
+def forget(agent: str, folder: str) -> None:
+    """Remove what is kept of a handle that has retired."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(_lock_file(agent, folder))
+
+
 async def _offline(record: Record, program: str, role: str | None, cwd: str) -> list[str]:
     """Handles that could be taken up again, newest first."""
     box = (await record.whoami())["box"]
@@ -73,13 +80,17 @@ def _number(agent: str) -> int:
 
 
 def _claim(agent: str, folder: str) -> Claim | None:
-    locks = os.path.join(folder, "handles")
-    paths.private(locks)
-    name = hashlib.sha256(agent.encode()).hexdigest()[:32]
-    lock = open(os.path.join(locks, f"{name}.lock"), "w")  # noqa: SIM115 - held for as long as the process lives
+    path = _lock_file(agent, folder)
+    paths.private(os.path.dirname(path))
+    lock = open(path, "w")  # noqa: SIM115 - held for as long as the process lives
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
         return None
     return Claim(agent, lock)
+
+
+def _lock_file(agent: str, folder: str) -> str:
+    name = hashlib.sha256(agent.encode()).hexdigest()[:32]
+    return os.path.join(folder, "handles", f"{name}.lock")

@@ -17,6 +17,7 @@ from notifier.logs import configure
 from notifier.paths import runtime_dir
 from notifier.settings import Settings
 from notifier.wakers import Flags, ladder
+from readyroom import __version__
 from readyroom.entrance import enter
 from readyroom.notifier_unit import install, uninstall
 from readyroom.wake_rules import wake_rules
@@ -55,6 +56,7 @@ def notifier(
         wakers=ladder(folder, flags, only=settings.wake),
         flags=flags,
         policy=Policy(sweep=settings.sweep_seconds, damper=damper, wake_on=wake_rules(settings)),
+        version=__version__,
     )
     try:
         asyncio.run(_until_told_to_stop(Daemon(parts)))

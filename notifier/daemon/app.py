@@ -46,6 +46,7 @@ class Parts:
         wakers: the ladder, best rung first.
         flags: those that its native rung shows.
         policy: the numbers behind its decisions.
+        version: the release, as `readyroom status` shows it.
     """
 
     url: str
@@ -54,6 +55,7 @@ class Parts:
     wakers: Sequence[Waker]
     flags: Flags = field(default_factory=Flags)
     policy: Policy = field(default_factory=Policy)
+    version: str | None = None
 
 
 class Daemon:
@@ -103,6 +105,7 @@ class Daemon:
         def status() -> dict[str, Any]:
             return {
                 "pid": os.getpid(),
+                "version": parts.version,
                 "record": {"url": parts.url, "trouble": core.record_trouble},
                 "nerve": {"url": ear.url, "trouble": ear.trouble},
                 "sessions": session_rows(inbox, registry),

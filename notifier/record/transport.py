@@ -71,6 +71,7 @@ class Transport:
         url: the record's base URL.
         agent: the handle that calls are made as; None speaks as the bare box. May be set between calls.
         answered_as: the identity that the record gave the last call.
+        answered_at: the last answer's HTTP date.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Transport:
         self.url = url.rstrip("/")
         self.agent = agent
         self.answered_as: str | None = None
+        self.answered_at: str | None = None
         self._token = token if isinstance(token, SecretStr) else SecretStr(token)
         self._patience = patience
         self._session: aiohttp.ClientSession | None = None
@@ -170,6 +172,7 @@ class Transport:
                 allow_redirects=False,
             ) as response:
                 self.answered_as = response.headers.get("X-Tyode-Agent", self.answered_as)
+                self.answered_at = response.headers.get("Date")
                 return self._read(response.status, response.headers, await response.read())
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise _TryAgain(RecordUnreachable(_unreachable(self.url, error))) from error

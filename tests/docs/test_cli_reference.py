@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from readyroom import admin, demo, look, prune, talk, webhook
+from readyroom import admin, demo, doctor, look, prune, talk, webhook
 from readyroom.__main__ import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
@@ -37,10 +37,20 @@ def test_every_command_is_documented(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [*([name] for name in {**TALK, **LOOK}), *ADMIN, *WEBHOOK, ["demo"], ["prune"]], ids=" ".join
+    "command",
+    [*([name] for name in {**TALK, **LOOK}), *ADMIN, *WEBHOOK, ["demo"], ["doctor"], ["prune"]],
+    ids=" ".join,
 )
 def test_every_option_is_documented(command: list[str]) -> None:
-    module = {"admin": admin, "demo": demo, "prune": prune, "webhook": webhook, **TALK, **LOOK}[command[0]]
+    module = {
+        "admin": admin,
+        "demo": demo,
+        "doctor": doctor,
+        "prune": prune,
+        "webhook": webhook,
+        **TALK,
+        **LOOK,
+    }[command[0]]
     with redirect_stdout(io.StringIO()) as shown:
         assert module.main([*command, "--help"]) == 0
     options = set(re.findall(r"--[a-z][a-z-]+", shown.getvalue())) - {"--help"}

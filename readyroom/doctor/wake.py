@@ -144,6 +144,7 @@ async def _patient(access: Access, runtime: str, folder: Path) -> AsyncIterator[
         "READYROOM_TOKEN": access.token.get_secret_value(),
         "READYROOM_RUNTIME_DIR": runtime,
         "READYROOM_HOOK_MODE": "off",
+        "READYROOM_WAKE_ON": "all",
     }
     terminal = ptyprocess.PtyProcess.spawn(
         [*READYROOM, "run", "--new", "--role", ROLE, "--for", "plain", "--", *program],

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from notifier.daemon import Daemon, Parts
 from notifier.paths import control_socket
 from notifier.settings import Access
-from notifier.wakers import Pty
+from notifier.wakers.keystrokes import Pty
 from readyroom import __version__
 from readyroom.doctor import wake as throw_away
 from tests.contract.boxes import Box, box_of

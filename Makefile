@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --requir
 # Without it a program of a hundred modules is compiled anew each time that it starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install up test test-real test-net faults check fix bench demo lock clean
+.PHONY: help install up test gates test-real test-net faults check fix bench demo lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the recipes
@@ -37,6 +37,9 @@ demo: install ## two agents on two boxes, one wakes the other
 
 test: $(VENV)/.installed-dev ## the tests that anyone can run (five minutes)
 	$(BIN)/python -m pytest -n 4 -m "not real and not faults and not net and not long"
+
+gates: $(VENV)/.installed-dev ## each gate of a wake, by the bytes that reach a program (a minute; wants tmux)
+	$(BIN)/python -m pytest -q -n 2 tests/gates
 
 test-real: $(VENV)/.installed-dev ## the real agent programs, from npm
 	$(BIN)/python -m pytest -m real -n 2 tests/real

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from notifier.daemon import Daemon, Parts
 from notifier.inbox import Policy
 from notifier.paths import control_socket
 from notifier.sessions import Session
-from notifier.wakers import Flags, Wake
+from notifier.wakers import Flags, Wake, Waker
 from notifier.wakers.native import Native
 from tests.http.running import Party, Running, until
 
@@ -67,12 +67,17 @@ class Agent:
 
 @dataclass
 class Box:
-    """A box with its token, its runtime folder, its agents, and its notifier."""
+    """A box with its token, its runtime folder, its agents, and its notifier.
+
+    Attributes:
+        typists: the rungs below the native one; without any the box itself is that rung.
+    """
 
     record: Running
     party: Party
     folder: str
     policy: Policy
+    typists: Sequence[Waker] = ()
     agents: dict[int, Agent] = field(default_factory=dict)
     wakes: list[str] = field(default_factory=list)
     flags: Flags = field(default_factory=Flags)
@@ -97,7 +102,7 @@ class Box:
             url=url or self.record.url,
             token=self.party.token or "",
             folder=self.folder,
-            wakers=(Native(self.folder, self.flags), self),
+            wakers=(Native(self.folder, self.flags), *(self.typists or (self,))),
             flags=self.flags,
             policy=self.policy,
         )

@@ -1,14 +1,16 @@
 """A small agent program for tests: raw mode, a prompt, a composer; keeps every byte that reaches it.
 
-    tui.py RECORD [--prompt TEXT] [--mute] [--alternate]
+    tui.py RECORD [--prompt TEXT] [--mute] [--alternate] [--ticking]
 
-`--mute` shows nothing of what is typed. Ctrl-Z suspends it, Ctrl-D ends it, Enter submits.
+`--mute` shows nothing of what is typed. `--ticking` counts on, far below the prompt, while it waits.
+Ctrl-Z suspends it, Ctrl-D ends it, Enter submits.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import select
 import signal
 import sys
 import termios
@@ -30,12 +32,20 @@ def suspend(modes: list[Any]) -> None:
     show("\x1b[?2004h")
 
 
+def tick() -> None:
+    ticks = 0
+    while not select.select([0], [], [], 0.01)[0]:
+        ticks += 1
+        show(f"\x1b7\x1b[20;1H{ticks}\x1b8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("record")
     parser.add_argument("--prompt", default="> ")
     parser.add_argument("--mute", action="store_true")
     parser.add_argument("--alternate", action="store_true")
+    parser.add_argument("--ticking", action="store_true")
     given = parser.parse_args()
     record = os.open(given.record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     signal.signal(signal.SIGWINCH, lambda *_: None)
@@ -47,6 +57,8 @@ def main() -> None:
     composer = b""
     try:
         while True:
+            if given.ticking:
+                tick()
             data = os.read(0, 4096)
             os.write(record, data)
             if b"\x04" in data or not data:

@@ -20,6 +20,8 @@ Encoded = Any
 
 SEPARATOR = "\x1e"
 """Between the packets of one POST."""
+UPGRADE_SECONDS = 5.0
+"""For each frame of a change from polling to a websocket; polls get nothing meanwhile."""
 LOOK_SECONDS = 1.0
 """How often a frame that waits for its turn looks whether its link still stands."""
 
@@ -63,7 +65,7 @@ class Wire(asgi.WebSocket):  # type: ignore[misc]
 
     def __init__(self, handler: Any, server: Engine) -> None:
         super().__init__(handler, server)
-        self._server, self._sid = server, handler.__self__.sid
+        self._server, self._session, self._sid = server, handler.__self__, handler.__self__.sid
 
     async def __call__(self, environ: dict[str, Any]) -> Any:
         """Serve it to its end."""
@@ -75,14 +77,24 @@ class Wire(asgi.WebSocket):  # type: ignore[misc]
         try:
             return await super().__call__(environ)
         finally:
+            if not self._session.upgraded:  # or its polls would get nothing for ever
+                self._session.upgrading = False
             links.discard(link)
             self._server.buffers.pop(self._sid, None)
 
     async def wait(self) -> str | bytes:
         """The next frame. One that carries no message is counted here, the others where they are handled."""
-        frame: str | bytes = await super().wait()
+        frame: str | bytes = await (self._of_upgrade() if self._session.upgrading else super().wait())
         if isinstance(frame, str) and not frame.startswith("4"):
             await self._server.its_turn(self._sid, frame)
+        return frame
+
+    async def _of_upgrade(self) -> str | bytes:
+        try:
+            async with asyncio.timeout(UPGRADE_SECONDS):
+                frame: str | bytes = await super().wait()
+        except TimeoutError:
+            raise OSError("the upgrade was not gone on with") from None
         return frame
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from typing import Any, NoReturn
 
 Body = dict[str, Any]
 DEEPEST = 500
@@ -12,13 +13,13 @@ CONTAINERS = (dict, list)
 
 
 def loads(text: str) -> Any:
-    """Read JSON text as every client can read it: NaN and Infinity are not JSON.
+    """Read JSON text as every client can read it: NaN, Infinity and what overflows to it are not JSON.
 
     Raises:
         ValueError: it is not JSON.
         RecursionError: it is nested too deep.
     """
-    return json.loads(text, parse_constant=_no_constant)
+    return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
 
 
 def dumps(value: object, separators: tuple[str, str] = (",", ":")) -> str:
@@ -66,5 +67,10 @@ def _is_deep(value: object) -> bool:
     return True
 
 
-def _no_constant(name: str) -> None:
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if math.isfinite(value) else _no_constant(number)
+
+
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -95,7 +94,7 @@ def ping(_: Registry, __: Connection, frame: Frame) -> Iterator[Action]:
     if body is not None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         pong = {**body, "pong": "PONG", "timestamp": now}
-        yield Answer(frame.ref, json.dumps(pong, separators=(",", ":")))
+        yield Answer(frame.ref, frames.dumps(pong))
 
 
 def chunk(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:

@@ -77,7 +77,7 @@ class UnreadAgent(msgspec.Struct):
 
     Attributes:
         rooms: room -> how much is unread in it.
-        oldest_ids: room -> the oldest that is. It grows when the agent reads, whatever was said meanwhile.
+        oldest_ids: room -> the oldest that is. Reading, or expiry, makes it grow; what is said does not.
         addressed_in: room -> how many of them are `addressed`. Here and below, rooms with none are left out.
         urgent_in: room -> how many of them are `urgent`.
         from_people_in: room -> how many of them people said, or bare boxes.
@@ -108,7 +108,7 @@ class Reading:
         self._page_max = page_max
 
     async def poll(self, caller: Caller, how: PollIn) -> Polled:
-        """The next batch, waiting for one up to `wait_seconds`; who is cancelled meanwhile consumes nothing.
+        """The next batch, waiting for one up to `wait_seconds`; who hangs up or retires meanwhile gets none.
 
         Raises:
             BadField: a field will not do, or names a room that the caller is not in.
@@ -122,11 +122,11 @@ class Reading:
         end = time.monotonic() + how.wait_seconds
         peek = await self._peek(caller, rooms)
         while True:
-            if peek["open_batch"] or peek["moved"] or how.poll_key is not None:
+            if not peek["retired"] and (peek["open_batch"] or peek["moved"] or how.poll_key is not None):
                 polled = await self._hand_over(caller, how, rooms, peek["newest_id"])
                 if polled.count:
                     return polled
-            if time.monotonic() >= end:
+            if peek["retired"] or time.monotonic() >= end:
                 return _polled(caller, how, [], lease=None, left={}, newest_id=peek["newest_id"])
             peek = await self._wait(caller, rooms, peek, end)
 
@@ -198,7 +198,7 @@ class Reading:
     async def _wait(self, caller: Caller, rooms: list[int] | None, peek: Any, end: float) -> Any:
         with self._announcements.watch(peek["rooms"]) as moved:
             seen = await self._peek(caller, rooms)
-            while not (seen["open_batch"] or seen["moved"]) and time.monotonic() < end:
+            while not any(seen[why] for why in ("open_batch", "moved", "retired")) and time.monotonic() < end:
                 moved.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(RECONSIDER_SECONDS, max(0, end - time.monotonic()))):

@@ -8,7 +8,7 @@ from typing import Any
 
 from api.store.door import Door
 from api.store.pages import MORE, page
-from api.store.predicates import ADDRESSED, HEARS, MEMBER, UNEXPIRED, state
+from api.store.predicates import ADDRESSED, HEARS, MEMBER, THERE, UNEXPIRED, state
 
 _SEQUENCE = "pg_get_serial_sequence('conv_messages', 'id')"
 
@@ -41,9 +41,15 @@ _NAMES = ", ".join(name for name, _ in COLUMNS[:-2])
 # Inside a SELECT the planner cannot see an array's length: it keeps one plan for batches of every size.
 _ARRAYS = ", ".join(f"(SELECT ${place}::{type_}[])" for place, (_, type_) in enumerate(COLUMNS, start=4))
 
+
+def _accepted(stale_seconds: str) -> str:
+    """An agent as a receipt names it."""
+    return f"json_build_object('agent', r.handle, 'state', {state(stale_seconds)})"
+
+
 _AUDIENCE = f"""
     SELECT c.realm_id, c.conv_id, r.agent_id, r.kind, r.box_id, r.role, r.addresses,
-           r.floor_id, r.handle, json_build_object('agent', r.handle, 'state', {state("$2")}) AS accepted
+           r.floor_id, r.handle, {_accepted("$2")} AS accepted
       FROM conv_members c
       JOIN agents r ON r.realm_id = c.realm_id AND r.agent_id = c.agent_id
      WHERE {MEMBER} AND r.retired_at IS NULL
@@ -77,7 +83,8 @@ _DUE = f"""
      CROSS JOIN LATERAL (
            SELECT m.selector = 'everyone' OR EXISTS (
                SELECT FROM agents r
-                 LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.agent_id = r.box_id
+                 LEFT JOIN agents its ON its.realm_id = r.realm_id AND its.agent_id = r.box_id
+                 LEFT JOIN agents box ON box.realm_id = r.realm_id AND box.handle = its.addresses[1]
                 WHERE r.realm_id = m.realm_id
                   AND (r.role = m.selector OR (r.label = m.selector AND r.addresses[1] <> m.selector
                                                AND box.retired_at IS NULL))) AS come) later
@@ -140,7 +147,13 @@ FROM_MESSAGE = """
 
 BY_CLIENT_ID = f"""
     SELECT {MESSAGE}, m.conv_id, m.content_hash, a.accepted
-      FROM conv_messages m {FROM_MESSAGE} CROSS JOIN LATERAL ({_receipt(f"({_AUDIENCE})")}) a
+      FROM conv_messages m {FROM_MESSAGE} CROSS JOIN LATERAL (
+           SELECT coalesce(json_agg({_accepted("$2")} ORDER BY r.handle), '[]')::text AS accepted
+             FROM conv_members c
+             JOIN agents r ON r.realm_id = c.realm_id AND r.agent_id = c.agent_id
+            CROSS JOIN LATERAL ({THERE}) there
+            WHERE c.realm_id = m.realm_id AND c.conv_id = m.conv_id AND {HEARS} AND {ADDRESSED}
+              AND there.then) a
      WHERE m.realm_id = $1 AND m.sender_id = $3 AND m.client_id = $4
 """
 
@@ -264,7 +277,7 @@ async def held(db: Door, rooms: Collection[int]) -> set[int]:
 
 
 async def by_client_id(db: Door, *, realm_id: int, stale_seconds: int, sender_id: int, client_id: str) -> Any:
-    """What this sender stored under this client_id, with its receipt as it would be now; or None."""
+    """What this sender stored under this client_id, and for whom it was then, with their states; or None."""
     rows = await db.fetch(BY_CLIENT_ID, realm_id, stale_seconds, sender_id, client_id)
     return rows[0] if rows else None
 

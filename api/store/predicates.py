@@ -30,6 +30,18 @@ DELIVERABLE = f"({HEARS} AND {ADDRESSED} AND {UNEXPIRED})"
 MEMBER = "(c.left_at IS NULL)"
 """`c` is the reader's row of `conv_members`."""
 
+THERE = """
+    SELECT (m.created_at BETWEEN c.joined_at AND coalesce(c.left_at, 'infinity')
+            OR EXISTS (SELECT FROM past_members p
+                        WHERE p.realm_id = c.realm_id AND p.agent_id = c.agent_id AND p.conv_id = c.conv_id
+                          AND m.created_at BETWEEN p.joined_at AND p.left_at))
+           AND (r.retired_at IS NULL OR r.retired_at > m.created_at)
+           AND NOT EXISTS (SELECT FROM past_retirements p
+                            WHERE p.realm_id = r.realm_id AND p.agent_id = r.agent_id
+                              AND m.created_at BETWEEN p.retired_at AND p.ended_at) AS then
+"""
+"""Whether the reader was in the room, and not retired, when the message was said."""
+
 BRIEFED = "(m.expires_at IS NOT NULL OR COALESCE(m.created_at > c.briefed_since, true))"
 """Said after the time that the reader's briefing reaches back to, or with an expiry of its own."""
 

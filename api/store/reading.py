@@ -30,6 +30,8 @@ PEEK = f"""
                     WHERE b.realm_id = $1 AND b.agent_id = $2 AND b.committed_at IS NULL) AS open_batch,
            coalesce(bool_or(newest.id > c.last_read_id), false) AS moved,
            max(newest.id) AS newest_id,
+           EXISTS (SELECT FROM agents r
+                    WHERE r.realm_id = $1 AND r.agent_id = $2 AND r.retired_at IS NOT NULL) AS retired,
            coalesce(array_agg(c.conv_id), '{{}}') AS rooms
       FROM conv_members c LEFT JOIN {_NEWEST} ON true
      WHERE c.realm_id = $1 AND c.agent_id = $2 AND {MEMBER} AND {_AMONG}
@@ -58,12 +60,13 @@ POLLED_BEFORE = """
 # comes. A cursor also passes what is not for this reader, or its own words would be read over for ever.
 TAKE = f"""
     WITH r AS MATERIALIZED (
-        SELECT * FROM agents WHERE realm_id = $1 AND agent_id = $2
+        SELECT * FROM agents WHERE realm_id = $1 AND agent_id = $2 AND retired_at IS NULL
     ), moved AS MATERIALIZED (
         SELECT c.realm_id, c.conv_id, c.last_read_id, c.replay_until_id, c.handed_id, c.briefed_since,
                newest.id AS newest_id
           FROM conv_members c CROSS JOIN {_NEWEST}
          WHERE c.realm_id = $1 AND c.agent_id = $2 AND {MEMBER} AND {_AMONG} AND newest.id > c.last_read_id
+           AND EXISTS (SELECT FROM r)
     ), unread AS MATERIALIZED (
         SELECT c.conv_id, m.id, m.size, row_number() OVER (PARTITION BY c.conv_id ORDER BY m.id) AS turn
           FROM moved c CROSS JOIN r CROSS JOIN LATERAL (
@@ -213,7 +216,7 @@ WAITING = _WAITING
 
 
 async def peek(db: Door, realm_id: int, agent_id: int, rooms: list[int] | None) -> Any:
-    """Whether a poll of these rooms would find something: (open_batch, moved, newest_id, rooms).
+    """Whether a poll of these rooms would find something: (open_batch, moved, newest_id, retired, rooms).
 
     Changes nothing. `rooms`: None for all that the agent is in.
     """

@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from api.store.door import Door
-from api.store.predicates import ADDRESSED, HANDED, HEARS, MEMBER, state
-
-_THERE = """
-    SELECT (m.created_at BETWEEN c.joined_at AND coalesce(c.left_at, 'infinity')
-            OR EXISTS (SELECT FROM past_members p
-                        WHERE p.realm_id = c.realm_id AND p.agent_id = c.agent_id AND p.conv_id = c.conv_id
-                          AND m.created_at BETWEEN p.joined_at AND p.left_at))
-           AND NOT EXISTS (SELECT FROM past_retirements p
-                            WHERE p.realm_id = r.realm_id AND p.agent_id = r.agent_id
-                              AND m.created_at BETWEEN p.retired_at AND p.ended_at) AS then
-"""
-"""Whether the reader was in the room, and not retired, when the message was said."""
+from api.store.predicates import ADDRESSED, HANDED, HEARS, MEMBER, THERE, state
 
 # Reading is a committed batch that held the message, not a cursor that went past it. Whoever the message was
 # for, or has read it, stays in its receipt when they go.
@@ -39,7 +28,7 @@ RECEIPT = f"""
            SELECT min(b.committed_at) AS at FROM batch_rooms k JOIN batches b USING (realm_id, batch_id)
             WHERE k.realm_id = m.realm_id AND k.conv_id = m.conv_id AND b.agent_id = r.agent_id
               AND {HANDED}) read
-     CROSS JOIN LATERAL ({_THERE}) there
+     CROSS JOIN LATERAL ({THERE}) there
      WHERE m.realm_id = $1 AND m.id = $2 AND {HEARS} AND {ADDRESSED}
        AND (r.retired_at IS NULL OR r.retired_at > m.created_at)
        AND ({MEMBER} OR read.at IS NOT NULL OR there.then)

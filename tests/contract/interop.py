@@ -110,7 +110,7 @@ async def speaking(program: str, ground: Ground, name: str) -> AsyncIterator[Say
 
             async def say(event: str, message: Any) -> None:
                 await asyncio.to_thread(producer.produce, message, event)
-                await asyncio.to_thread(producer.socket.call, "PING", {}, timeout=20)
+                await asyncio.to_thread(producer.socket.call, "PING", {}, timeout=60)
 
             yield say
 

@@ -34,7 +34,7 @@ ADMISSIONS: dict[str, Admission] = {
     "tok-record": Admission("*", "agent-comms", "producer", "t8", "record"),
     "tok-record-main": Admission("main", "agent-comms", "producer", "t9", "record"),
 }
-WAIT = 20.0
+WAIT = 60.0
 
 
 class Door:

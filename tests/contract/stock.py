@@ -23,7 +23,7 @@ async def connected(client: Any) -> AsyncIterator[Any]:
     """The client, logged in."""
     await asyncio.to_thread(client.connect)
     await until(lambda: client.authenticated, "AUTH_OK")
-    await asyncio.to_thread(client.socket.call, "PING", {}, timeout=20)
+    await asyncio.to_thread(client.socket.call, "PING", {}, timeout=60)
     try:
         yield client
     finally:

@@ -25,7 +25,7 @@ from notifier.terminals.process import process_of
 
 TUI = str(Path(__file__).with_name("tui.py"))
 BARE_RUN = str(Path(__file__).with_name("bare_run.py"))
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 needs_tmux = pytest.mark.skipif(
     shutil.which("tmux") is None, reason="TMUX IS MISSING: the gates of the tmux rung were NOT tested"

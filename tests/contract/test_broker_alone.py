@@ -54,7 +54,7 @@ async def test_it_carries_what_is_said_at_the_record_and_stops_politely(
                 assert [(one.conv, one.sender) for one in heard] == [("api", sessions[0].agent)]
                 assert overheard == []
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=60) == 0
 
 
 async def test_several_with_one_redis_are_one_nerve(

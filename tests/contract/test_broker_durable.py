@@ -42,7 +42,7 @@ def attempts(it: Ear) -> list[Any]:
 
 
 async def acknowledge(it: Ear, payload: Any) -> Any:
-    return await it.client.call("ACK", {"msgId": payload["msgId"]}, timeout=20)
+    return await it.client.call("ACK", {"msgId": payload["msgId"]}, timeout=60)
 
 
 async def test_what_comes_while_nobody_is_there_waits_in_order() -> None:

@@ -51,7 +51,7 @@ class Raw:
 
     async def answer(self, begin: str) -> str:
         """Wait for the first frame that begins so."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(frame.startswith(begin) for frame in self.frames):
                 await self.read()
         return next(frame for frame in self.frames if frame.startswith(begin))
@@ -66,7 +66,7 @@ class Pushing(Raw):
             await self.link.send_str(frame)
 
     async def read(self) -> None:
-        self.frames.append(await self.link.receive_str(timeout=20))
+        self.frames.append(await self.link.receive_str(timeout=60))
 
 
 class Polling(Raw):
@@ -435,7 +435,7 @@ def _standing_still(url: str) -> websocket.WebSocket:
     link = websocket.create_connection(
         f"{url.replace('http', 'ws')}/socket.io/?EIO=4&transport=websocket",
         sockopt=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)],
-        timeout=20,
+        timeout=60,
     )
     for frame in (
         "40",
@@ -465,7 +465,7 @@ def _takes(link: socket.socket) -> bool:
 
 async def _until_reachable(url: str) -> None:
     it = Ear()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not it.client.connected:
             with suppress(Exception):
                 await it.connect(url)

@@ -39,7 +39,7 @@ async def test_a_stock_client_hears_a_nudge(polling: bool) -> None:
 async def test_a_client_that_never_upgrades_hears_a_nudge() -> None:
     async with served() as (broker, url):
         it = Ear()
-        await it.client.connect(url, transports=["polling"], wait_timeout=20)
+        await it.client.connect(url, transports=["polling"], wait_timeout=60)
         await it.log_in("tok-devmac", "ear")
         broker.nudge(nudge(), realm="main", names={"devmac"})
         await until(lambda: it.nudges)
@@ -92,10 +92,10 @@ async def test_whoever_is_not_admitted_in_time_is_hung_up_on() -> None:
         aiohttp.ClientSession() as http,
         http.ws_connect(f"{url}/socket.io/?EIO=4&transport=websocket") as silent,
     ):
-        assert (await silent.receive(timeout=20)).data.startswith("0{")
+        assert (await silent.receive(timeout=60)).data.startswith("0{")
         await until(lambda: not stranger.client.connected and not poller.client.connected, "the hang-up")
         while not silent.closed:
-            await silent.receive(timeout=20)
+            await silent.receive(timeout=60)
         assert it.client.connected
         assert broker.connections == 1
 
@@ -111,7 +111,7 @@ async def test_a_client_that_stays_after_the_hang_up_is_closed_on() -> None:
         await until(lambda: broker.connections == 1)
         assert broker.hang_up(lambda a: a.name == "zoo") == 1
         while not stubborn.closed:
-            await stubborn.receive(timeout=20)
+            await stubborn.receive(timeout=60)
 
 
 async def test_revoking_a_token_closes_its_links_at_once_and_no_others() -> None:
@@ -260,9 +260,9 @@ async def test_a_poll_that_makes_no_sense_is_answered_and_over(nonsense: str) ->
             async with http.post(f"{address}&sid={sid}", data=body) as reply:
                 assert reply.status == 200
         await until(lambda: broker.connections == 1)
-        async with asyncio.timeout(20), http.post(f"{address}&sid={sid}", data=nonsense) as reply:
+        async with asyncio.timeout(60), http.post(f"{address}&sid={sid}", data=nonsense) as reply:
             assert reply.status in (200, 400, 500)
-        async with asyncio.timeout(20), http.post(f"{address}&sid={sid}", data="1") as reply:
+        async with asyncio.timeout(60), http.post(f"{address}&sid={sid}", data="1") as reply:
             assert reply.status in (200, 400)
         await until(lambda: broker.connections == 0, "the connection to be over")
         await until(lambda: not broker._sockets.server.eio.sockets, "nothing to be left")
@@ -292,9 +292,10 @@ async def test_messages_that_others_could_not_read_are_not_passed_on() -> None:
         for number in ("NaN", "1e999", "Infinity"):
             frame = f'"event":"done","from":"build","message":{number}'
             await raw.send_str(f'42["PRODUCE",{{{frame}}}]')
-        await raw.send_str('421["PING",{}]')
-        while not (await raw.receive(timeout=20)).data.startswith("431"):
-            pass
+        await raw.send_str('421["PING",{"a":1e999}]')
+        await raw.send_str('422["PING",{}]')
+        while (answer := (await raw.receive(timeout=60)).data)[:3] != "432":
+            assert "Infinity" not in answer
         await tool.send("PRODUCE", {"event": "done", "from": "build", "message": "fine"})
         await until(lambda: it.consumed)
         assert [payload["message"] for _, payload in it.consumed] == ["fine"]
@@ -329,7 +330,7 @@ def _stand_still(url: str) -> Any:
     link = websocket.create_connection(
         f"{url.replace('http', 'ws')}/socket.io/?EIO=4&transport=websocket",
         sockopt=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)],
-        timeout=20,
+        timeout=60,
     )
     for frame in (
         "40",

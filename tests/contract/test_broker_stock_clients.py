@@ -137,7 +137,7 @@ async def test_it_is_back_after_the_broker_was_killed() -> None:
         dropped.shutdown()
         with lone_broker(port):
             await until(lambda: consumer.authenticated and nerve.state == "ok", "both to be back")
-            await asyncio.to_thread(consumer.socket.call, "PING", {}, timeout=20)
+            await asyncio.to_thread(consumer.socket.call, "PING", {}, timeout=60)
             nerve.nudge(Nudge("api", "a-agent#1", 6), realm="main", names={"devmac"})
             await until(lambda: heard)
             await leave(consumer)

@@ -71,11 +71,11 @@ async def test_what_is_sent_beside_the_login_never_comes_before_it() -> None:
                     await link.send_str(frame)
                 heard: list[str] = []
                 while not any(frame.startswith("431") for frame in heard):
-                    heard.append((await link.receive(timeout=20)).data)
+                    heard.append((await link.receive(timeout=60)).data)
                 async with talking(url) as record:
                     record.nudge(NUDGE, realm="main", names={"devmac"})
                     while "CONSUME-agent-comms-msg" not in heard[-1]:
-                        heard.append((await link.receive(timeout=20)).data)
+                        heard.append((await link.receive(timeout=60)).data)
                 assert "AUTH_FAIL" not in "".join(heard)
 
 

@@ -161,7 +161,7 @@ async def test_a_ping_is_answered_when_everything_before_is_done(ground: Ground)
         await log_in(it, ground.listens)
         for number in range(30):
             await it.subscribe(fresh("ear"), producer=build, event=f"e{number}")
-        pong = json.loads(await it.client.call("PING", {"n": 1, "who": "it"}, timeout=20))
+        pong = json.loads(await it.client.call("PING", {"n": 1, "who": "it"}, timeout=60))
         assert (pong["n"], pong["who"], pong["pong"]) == (1, "it", "PONG")
         assert pong["timestamp"].endswith("Z")
         await producer.send("PRODUCE", {"event": "e29", "message": "last", "from": build})

@@ -156,7 +156,7 @@ async def test_the_nerve_inside_the_record_keeps_and_delivers(record: Running, q
         await heard_in_time(lambda: it.consumed)
         [(event, envelope)] = it.consumed
         assert (event, envelope["message"]) == ("CONSUME-build-job", SECRET["message"])
-        assert (await it.client.call("ACK", {"msgId": envelope["msgId"]}, timeout=20))["ok"]
+        assert (await it.client.call("ACK", {"msgId": envelope["msgId"]}, timeout=60))["ok"]
         assert (await queues.acknowledged("main", "work3", 1, connection="x"))[0] == "unknown"
 
 

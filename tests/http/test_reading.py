@@ -490,3 +490,23 @@ async def test_a_poll_of_a_room_that_the_caller_is_not_in_is_refused_and_consume
             named = {room for room in rooms if room in reply.body["detail"]}
             assert named - {"api"} == set(rooms) - {"api"}
             assert flat(await poll(reader, ack="lease")) == [("one", True)]
+
+
+@pytest.mark.parametrize("ack", ["auto", "lease"])
+async def test_a_poll_that_waits_for_a_session_that_leaves_takes_nothing_with_it(
+    record: Running, ack: str
+) -> None:
+    speaker, reader = await record.person("ines"), await record.session(await record.box("work3"))
+    waiting = asyncio.create_task(reader.post("/v1/poll", {"wait_seconds": 50, "ack": ack}))
+    await asyncio.sleep(0.1)
+    assert (await reader.post("/v1/checkout", {})).status == 200
+    sent = (await speaker.post("/v1/messages", {"to": reader.agent, "body": "too late"})).body
+    assert sent["receipt"]["accepted"] == []
+    answer = await waiting
+    assert answer.body.get("count") == 0, answer
+
+    async def listed() -> bool:
+        messages = (await speaker.get("/v1/undelivered")).body["messages"]
+        return [message["id"] for message in messages] == [sent["message"]["id"]]
+
+    await until(listed, "the report")

@@ -191,3 +191,23 @@ async def test_a_session_that_comes_again_opens_what_closed_when_it_went(record:
     assert sorted(each["in_reply_to"] for each in await reported(speaker, 3)) == left
     assert await listed(speaker) == left
     assert await reports(speaker) == []
+
+
+async def test_an_answer_that_is_repeated_names_those_whom_the_first_one_named(record: Running) -> None:
+    speaker, box = await record.person("ines"), await record.box("work3")
+    first = await record.session(box, "reach")
+    for party in (speaker, first):
+        await party.post("/v1/rooms", {"name": "api"})
+    what = {"body": "hello", "to": "reach", "client_id": "c1"}
+
+    async def accepted() -> list[str]:
+        reply = await speaker.post("/v1/rooms/api/messages", what)
+        return [each["agent"] for each in reply.body["receipt"]["accepted"]]
+
+    assert await accepted() == [first.agent]
+    await first.post("/v1/rooms/api/leave")
+    assert await accepted() == [first.agent]
+    await (await record.session(box, "reach")).post("/v1/rooms", {"name": "api"})
+    assert await accepted() == [first.agent]
+    await first.post("/v1/checkout", {})
+    assert await accepted() == [first.agent]

@@ -157,6 +157,23 @@ async def test_what_was_for_labels_of_a_box_that_is_removed_is_reported(record: 
     assert [message["id"] for room in polled["rooms"] for message in room["messages"]] == [everyone, role]
 
 
+async def test_what_is_for_a_label_of_a_box_that_came_again_waits_for_its_next_session(
+    record: Running,
+) -> None:
+    speaker, box = await record.person("ines"), await record.box("tmp")
+    await record.session(box, "w")
+    assert (await record.operator.delete("/v1/admin/boxes/tmp")).status == 204
+    again = await record.box("tmp")
+    waits = await sent(speaker, "tmp-agent-w")
+    nobodys = await sent(speaker, "tmp-agent-w#1")
+    assert len(await reported(speaker, 1)) == 1
+    assert await listed(speaker) == [nobodys]
+    reader = await record.session(again, "w")
+    assert await bodies(reader) == ["for tmp-agent-w"]
+    receipt = (await speaker.get(f"/v1/messages/{waits}")).body["receipt"]
+    assert [each["agent"] for each in receipt["read_by"]] == [reader.agent]
+
+
 async def test_what_was_for_a_box_or_its_labels_is_reported_whoever_of_it_was_in_the_room(
     record: Running,
 ) -> None:

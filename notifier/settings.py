@@ -98,8 +98,9 @@ class Settings(BaseSettings):
     agent: Annotated[str | None, Optional] = Field(default=None, max_length=128, pattern=r"^[!-~]+$")
     admin_token_file: Annotated[Path | None, Optional] = None
     data_dir: Annotated[Path | None, Optional] = None
+    bell: bool = False
     wake_on: Annotated[str | None, Optional] = None
-    wake: Annotated[Literal["keystrokes", "native"] | None, Optional] = None
+    wake: Annotated[Literal["keystrokes", "native", "bell"] | None, Optional] = None
     sweep_seconds: float = Field(default=60, gt=0, le=3600)
 
     @classmethod

@@ -16,7 +16,7 @@ from notifier.inbox import Policy
 from notifier.logs import configure
 from notifier.paths import runtime_dir
 from notifier.settings import Settings
-from notifier.wakers import Flags, ladder
+from notifier.wakers import Flags, Person, ladder
 from readyroom import __version__
 from readyroom.entrance import enter
 from readyroom.notifier_unit import install, uninstall
@@ -48,13 +48,15 @@ def notifier(
     settings = Settings.load()
     access = settings.access()
     configure(debug=debug)
-    folder, flags = runtime_dir(os.environ), Flags()
+    folder, flags, person = runtime_dir(os.environ), Flags(), Person()
     parts = Parts(
         url=access.url,
         token=access.token.get_secret_value(),
         folder=folder,
-        wakers=ladder(folder, flags, only=settings.wake),
+        wakers=ladder(folder, flags, person, only=settings.wake),
         flags=flags,
+        person=person,
+        bell=settings.bell,
         policy=Policy(sweep=settings.sweep_seconds, damper=damper, wake_on=wake_rules(settings)),
         version=__version__,
     )

@@ -151,7 +151,7 @@ async def _relay(launch: Launch, claim: Claim, access: Access, folder: str) -> i
         "cwd": os.getcwd(),
     }
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(door(socket_path, relay.terminal))
+        await stack.enter_async_context(door(socket_path, relay.terminal, ring=relay.ring))
         await stack.enter_async_context(_known_to_the_notifier(control, relay, request))
         return await relay.run()
 

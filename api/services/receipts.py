@@ -94,7 +94,8 @@ def why(row: Any) -> str:
         reason = row["wake_reason"]
         return _HOLDS.get(reason, f"held: {reason}")
     if row["wake_outcome"] in ("sent", "started") and row["woken_seconds"] is not None:
-        return f"woken {max(0, round(row['woken_seconds']))} s ago"
+        how = "a person was told" if row["wake_rung"] == "bell" else "woken"
+        return f"{how} {max(0, round(row['woken_seconds']))} s ago"
     if row["state"] in _STATES:
         return _STATES[row["state"]]
     return NO_WAY if row["wake_outcome"] is None and row["state"] == "unknown" else "not read yet"

@@ -19,7 +19,7 @@ RECEIPT = f"""
                       AND {HANDED} AND b.committed_at IS NULL
                       AND b.fresh_until > clock_timestamp()) AS leased,
            m.expires_at <= clock_timestamp() AS expired,
-           r.wake_outcome, r.wake_reason,
+           r.wake_rung, r.wake_outcome, r.wake_reason,
            EXTRACT(epoch FROM clock_timestamp() - r.wake_at)::float8 AS woken_seconds
       FROM conv_messages m
       JOIN conv_members c ON c.realm_id = m.realm_id AND c.conv_id = m.conv_id

@@ -29,6 +29,7 @@ from notifier.paths import control_socket
 from notifier.record import Record
 from notifier.wakers.base import Waker
 from notifier.wakers.flags import Flags
+from notifier.wakers.person import Person
 
 log = structlog.get_logger()
 
@@ -45,6 +46,8 @@ class Parts:
         folder: lock, control socket and registry; this user's alone.
         wakers: the ladder, best rung first.
         flags: those that its native rung shows.
+        person: tells whoever sits there, when nothing else has helped.
+        bell: tell them beside every wake, too.
         policy: the numbers behind its decisions.
         version: the release, as `readyroom status` shows it.
     """
@@ -54,6 +57,8 @@ class Parts:
     folder: str
     wakers: Sequence[Waker]
     flags: Flags = field(default_factory=Flags)
+    person: Waker = field(default_factory=Person)
+    bell: bool = False
     policy: Policy = field(default_factory=Policy)
     version: str | None = None
 
@@ -96,6 +101,8 @@ class Daemon:
             record=record,
             registry=registry,
             wakers=parts.wakers,
+            person=parts.person,
+            bell=parts.bell,
             report=presence.add,
             spawn=group.create_task,
         )

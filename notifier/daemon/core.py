@@ -37,6 +37,8 @@ class Core:
         record: Record,
         registry: Registry,
         wakers: Sequence[Waker],
+        person: Waker,
+        bell: bool,
         report: Callable[[Report], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
@@ -44,6 +46,8 @@ class Core:
         self._record = record
         self._registry = registry
         self._wakers = wakers
+        self._person = person
+        self._bell = bell
         self._report = report
         self._spawn = spawn
         self._stirred = asyncio.Event()
@@ -66,9 +70,10 @@ class Core:
                     self._note(action)
                 case TellPerson(agent, why):
                     log.warning("person_needed", agent=agent, why=why)
+                    self.spawn(self._tell_person(agent))
         self._stirred.set()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, object]) -> None:
         """Start something whose failure is logged and goes no further."""
         self._spawn(_guarded(work))
 
@@ -153,7 +158,20 @@ class Core:
             began = self.now()
             sent, hold = await self._try(waker, entry)
             log.info("wake_tried", agent=agent, rung=rung, sent=sent, hold=hold, seconds=self.now() - began)
+            if sent and self._bell and rung != self._person.rung:
+                self.spawn(self._tell(entry))
         self.do(self.inbox.woken(agent, sent=sent, hold=hold, now=self.now()))
+
+    async def _tell_person(self, agent: str) -> None:
+        entry = self._registry.entries.get(agent)
+        told = entry is not None and await self._tell(entry)
+        self.do(self.inbox.person_told(agent, told=told))
+
+    async def _tell(self, entry: Entry) -> bool:
+        """Whether a person was told, as far as that can be known."""
+        wake = await self._person.wake(entry.session, "")
+        log.info("person_told", agent=entry.session.agent, told=wake.sent, hold=wake.hold)
+        return wake.sent
 
     async def _try(self, waker: Waker, entry: Entry) -> tuple[bool, str]:
         """Look at the program's own sign once more, then wake. What is not known counts as half sent."""
@@ -206,7 +224,7 @@ def _numbers(told: dict[str, Any] | None) -> dict[str, int]:
     return {str(room): int(number) for room, number in (told or {}).items()}
 
 
-async def _guarded(work: Coroutine[Any, Any, None]) -> None:
+async def _guarded(work: Coroutine[Any, Any, object]) -> None:
     try:
         await work
     except Exception:

@@ -43,7 +43,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class TellPerson:
-    """Nothing helped: this session has unread messages and cannot be brought to read them."""
+    """Nothing helped: this session has unread messages and cannot be brought to read them.
+
+    Always answered, with `person_told`.
+    """
 
     agent: str
     why: str

@@ -22,6 +22,7 @@ STATE_HOLDS: dict[State, str] = {
 NO_RUNG = "no way to wake it"
 NO_PROOF = "no proof of the last wake"
 NOT_READ = "woken, but it did not read"
+NEED_PERSON = "a person is needed"
 TOLD_PERSON = "a person was told"
 BUDGET = "wake budget used up"
 LOOP_GUARD = "loop_guard"
@@ -49,6 +50,8 @@ class Ladder:
             return []
         if seat.waking(self._policy) == 0:
             return self._nothing_to_wake_for(seat)
+        if seat.parked and seat.state == "idle" and not seat.person_told and now >= seat.not_before:
+            return self._call_person(seat, seat.parked, now)
         reason = self._closed_gate(seat, now)
         if reason is not None:
             return self.hold(seat, reason)
@@ -96,7 +99,8 @@ class Ladder:
 
     def read(self, seat: Seat) -> list[Action]:
         """The session took messages: after a wake, its success."""
-        seat.next_tried, seat.pauses, seat.not_before, seat.parked = False, 0, 0.0, False
+        seat.next_tried, seat.pauses, seat.not_before = False, 0, 0.0
+        seat.parked, seat.person_told = None, False
         seat.spent.clear()
         attempt = seat.attempt
         if attempt is None:
@@ -106,6 +110,13 @@ class Ladder:
             return []
         seat.attempt = None
         return [self._report(seat, attempt.rung, "read")]
+
+    def person_told(self, seat: Seat) -> list[Action]:
+        """The person who is needed knows it."""
+        if seat.parked is None:
+            return []
+        seat.person_told = True
+        return self.hold(seat, TOLD_PERSON)
 
     def turn_without_reading(self, seat: Seat, *, now: float) -> list[Action]:
         """The turn that a wake began is over, and the messages are still unread."""
@@ -133,7 +144,7 @@ class Ladder:
         if seat.state != "idle":
             return STATE_HOLDS[seat.state]
         if seat.parked:
-            return TOLD_PERSON
+            return TOLD_PERSON if seat.person_told else NEED_PERSON
         if now < seat.not_before:
             self._checks.want(seat.not_before)
             return seat.hold or NO_PROOF
@@ -184,8 +195,12 @@ class Ladder:
             seat.next_tried = True
             self._checks.want(seat.not_before)
             return self.hold(seat, reason)
-        seat.parked = True
-        return [*self.hold(seat, TOLD_PERSON), TellPerson(seat.session.agent, reason)]
+        return self._call_person(seat, reason, now)
+
+    def _call_person(self, seat: Seat, reason: str, now: float) -> list[Action]:
+        """Have them told; once more after the longest pause, as long as that fails."""
+        seat.parked, seat.not_before = reason, now + self._policy.back_off[-1]
+        return [*self.hold(seat, NEED_PERSON), TellPerson(seat.session.agent, reason)]
 
     def _report(self, seat: Seat, rung: str, outcome: Outcome) -> Report:
         seat.last_wake = WakeReport(rung, outcome)

@@ -129,6 +129,11 @@ class Inbox:
             return []
         return [*self._ladder.woken(seat, sent=sent, hold=hold, now=now), *self._look(now)]
 
+    def person_told(self, agent: str, *, told: bool) -> list[Action]:
+        """What became of a `TellPerson`."""
+        seat = self.seats.get(agent)
+        return self._ladder.person_told(seat) if seat is not None and told else []
+
     def may_engage(self, agent: str, senders: Collection[str] | None = None, *, now: float) -> bool:
         """Whether a turn may be kept going for what `senders` wrote; None: those that nudges told of."""
         seat = self.seats.get(agent)
@@ -194,7 +199,7 @@ class Inbox:
         if seat.attempt is not None and seat.attempt.started:
             seat.attempt.turn_over = True
         if seat.parked:
-            seat.parked = False
+            seat.parked, seat.person_told = None, False
             seat.pauses = len(self.policy.back_off) - 1
             seat.not_before = now + self.policy.back_off[-1]
 

@@ -66,7 +66,8 @@ class Seat:
         passed: rungs whose wake was withdrawn; used again after a pause, or when the session has moved.
         closed: rungs that cannot reach the session at all.
         last_wake: the last one that was sent, and how far it came.
-        parked: a person was told; only a turn changes that.
+        parked: why a person is needed; only a turn changes that.
+        person_told: they were told so.
         heard: room -> sender -> when, from nudges.
     """
 
@@ -93,7 +94,8 @@ class Seat:
     spent: set[str] = field(default_factory=set)
     passed: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
-    parked: bool = False
+    parked: str | None = None
+    person_told: bool = False
     wakes: deque[float] = field(default_factory=deque)
     heard: dict[str, dict[str, float]] = field(default_factory=dict)
 

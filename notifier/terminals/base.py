@@ -24,6 +24,7 @@ Hold = Literal[
     "no answer",
     "not taken up",
     "no way to wake it",
+    "nobody could be told",
 ]
 """The closed gate that kept a wake from being sent, in words that a person reads."""
 

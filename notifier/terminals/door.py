@@ -3,6 +3,7 @@
 - `{"op": "look"}` answers `hold`, `draft`, `key_age`, `output_age`, `bracketed`, `alternate`.
 - `{"op": "wake", "line": …}` answers `{"sent": true, "hold": null}` or `{"sent": false, "hold": <why>}`; the
   gates are judged here, at the moment of typing.
+- `{"op": "ring"}` rings the bell of the human's terminal, and answers as a wake does. Nothing is typed.
 - Anything else answers `{"error": …}`.
 """
 
@@ -12,7 +13,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any, get_args
@@ -26,8 +27,10 @@ _LIMIT = 16 * 1024
 
 
 @asynccontextmanager
-async def door(path: str, terminal: Terminal) -> AsyncIterator[None]:
+async def door(path: str, terminal: Terminal, *, ring: Callable[[], Hold | None]) -> AsyncIterator[None]:
     """Answer at the unix socket `path` (mode 600) while the context is open.
+
+    `ring` rings the bell of the human's terminal, or says why it did not.
 
     Raises:
         OSError: the socket cannot be made.
@@ -38,7 +41,7 @@ async def door(path: str, terminal: Terminal) -> AsyncIterator[None]:
         with contextlib.suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
             async with asyncio.timeout(_REQUEST_SECONDS):
                 line = await reader.readuntil()
-            writer.write(json.dumps(await _answer(line, terminal, typing)).encode() + b"\n")
+            writer.write(json.dumps(await _answer(line, terminal, typing, ring)).encode() + b"\n")
             await writer.drain()
         writer.close()
 
@@ -57,7 +60,9 @@ async def door(path: str, terminal: Terminal) -> AsyncIterator[None]:
             os.unlink(path)
 
 
-async def _answer(line: bytes, terminal: Terminal, typing: asyncio.Lock) -> dict[str, Any]:
+async def _answer(
+    line: bytes, terminal: Terminal, typing: asyncio.Lock, ring: Callable[[], Hold | None]
+) -> dict[str, Any]:
     try:
         match json.loads(line):
             case {"op": "look"}:
@@ -66,8 +71,11 @@ async def _answer(line: bytes, terminal: Terminal, typing: asyncio.Lock) -> dict
                 async with typing:
                     hold = await type_line(terminal, text)
                 return {"sent": hold is None, "hold": hold}
+            case {"op": "ring"}:
+                hold = ring()
+                return {"sent": hold is None, "hold": hold}
             case _:
-                return {"error": 'ask {"op": "look"} or {"op": "wake", "line": "…"}'}
+                return {"error": 'ask {"op": "look"}, {"op": "wake", "line": "…"} or {"op": "ring"}'}
     except (BadLine, ValueError) as error:
         return {"error": str(error)}
 
@@ -78,9 +86,21 @@ async def wake_through(path: str, line: str) -> Hold | None:
     Raises:
         BadLine: `line` cannot be typed as one line.
     """
+    return await _have_done(path, {"op": "wake", "line": line})
+
+
+async def ring_through(path: str) -> Hold | None:
+    """Have the `readyroom run` behind the socket `path` ring its human's bell; None when it did."""
+    try:
+        return await _have_done(path, {"op": "ring"})
+    except BadLine:  # it is of a release that knows no bell
+        return "nobody could be told"
+
+
+async def _have_done(path: str, request: dict[str, Any]) -> Hold | None:
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            answer = await _ask(path, {"op": "wake", "line": line})
+            answer = await _ask(path, request)
     except (FileNotFoundError, ConnectionRefusedError):
         return "process gone"
     except (OSError, TimeoutError, ValueError):

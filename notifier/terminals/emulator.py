@@ -55,6 +55,11 @@ class Emulator:
         self._catch_up()
         return self._grid.screen()
 
+    def rests(self) -> bool:
+        """Whether the output ends neither within a sequence nor within a character."""
+        self._catch_up()
+        return not self._cut and not self._decoder.getstate()[0]
+
     def _catch_up(self) -> None:
         text = self._cut + self._decoder.decode(bytes(self._backlog))
         self._backlog.clear()

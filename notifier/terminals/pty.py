@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from notifier.sessions import Process
-from notifier.terminals.base import KEY_SECONDS, Draft, Hold, Look
+from notifier.terminals.base import KEY_SECONDS, QUIET_SECONDS, Draft, Hold, Look
 from notifier.terminals.composer import KNOWN_FORMS, composed, same_text
 from notifier.terminals.emulator import Emulator
 from notifier.terminals.keys import Keys
@@ -53,6 +53,12 @@ class OwnPty:
         self._clock = clock
         self._keyed = False
         self._home_is_alternate = False
+
+    def rests(self) -> bool:
+        """Whether something may be shown to the human between two things that the program prints."""
+        last = self.output.last
+        quiet = last is None or self._clock() - last >= QUIET_SECONDS
+        return quiet and self._emulator.rests()
 
     def typed(self, data: bytes, *, canonical: bool) -> None:
         """The human's terminal sent `data`, which goes to the program."""

@@ -12,6 +12,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from notifier.terminals.base import Hold
 from notifier.terminals.child import Child
 from notifier.terminals.outer import Outer
 from notifier.terminals.outlet import Outlet
@@ -30,6 +31,7 @@ _FORWARDED = (
 _CHUNK = 65536
 _INPUT_LIMIT = 65536
 _LINE_FEED = 0x0A
+_BELL = b"\a"
 _END_OF_FILE = b"\x04"
 _LAST_WORDS_SECONDS = 0.2
 """How long output may still come after the program's end, where a child of it keeps the terminal open."""
@@ -102,6 +104,15 @@ class Relay:
         """Type `data` at the program, after whatever waits to be typed already."""
         self._last_sent = data[-1]
         self._input.write(data)
+
+    def ring(self) -> Hold | None:
+        """Ring the bell of the human's terminal; returns why it was not rung, if so."""
+        if not os.isatty(self._outer.screen):
+            return "nobody could be told"
+        if self._screen.waiting or not self.terminal.rests():
+            return "output still moving"
+        self._screen.write(_BELL)
+        return "nobody could be told" if self._screen.gone else None
 
     def _prepare_terminal(self) -> None:
         if self._outer.modes is not None:

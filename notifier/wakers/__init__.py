@@ -6,19 +6,25 @@ from notifier.wakers.base import Wake, Waker
 from notifier.wakers.flags import Flags
 from notifier.wakers.keystrokes import Pty, Tmux
 from notifier.wakers.native import Native
+from notifier.wakers.person import Person
 
-__all__ = ["Flags", "Wake", "Waker", "Ways", "ladder"]
+__all__ = ["Flags", "Person", "Wake", "Waker", "Ways", "ladder"]
 
-Ways = Literal["keystrokes", "native"]
+Ways = Literal["keystrokes", "native", "bell"]
 
 
-def ladder(folder: str, flags: Flags, *, only: Ways | None = None) -> tuple[Waker, ...]:
-    """All rungs, best first: the first that fits a session is tried first. `only`: no others than these."""
+def ladder(folder: str, flags: Flags, person: Person, *, only: Ways | None = None) -> tuple[Waker, ...]:
+    """All rungs, best first: the first that fits a session is tried first; the last one tells a person.
+
+    `only`: no others than these, and the last.
+    """
     native, keystrokes = (Native(folder, flags),), (Pty(), Tmux())
     match only:
         case "keystrokes":
-            return keystrokes
+            return (*keystrokes, person)
         case "native":
-            return native
+            return (*native, person)
+        case "bell":
+            return (person,)
         case None:
-            return (*native, *keystrokes)
+            return (*native, *keystrokes, person)

@@ -66,6 +66,27 @@ class Agent:
 
 
 @dataclass
+class Sitter:
+    """Whoever sits at the box, and cannot be told anything while `away`."""
+
+    away: bool = False
+    told: list[str] = field(default_factory=list)
+
+    rung = "bell"
+
+    def fits(self, session: Session) -> bool:
+        """They are told of every session."""
+        return True
+
+    async def wake(self, session: Session, line: str) -> Wake:
+        """Tell them."""
+        if self.away:
+            return Wake(sent=False, hold="nobody could be told")
+        self.told.append(session.agent)
+        return Wake(sent=True)
+
+
+@dataclass
 class Box:
     """A box with its token, its runtime folder, its agents, and its notifier.
 
@@ -83,6 +104,11 @@ class Box:
     flags: Flags = field(default_factory=Flags)
     notifier: asyncio.Task[None] | None = None
 
+    deaf: bool = False
+    """Its agents are woken, and do not hear it."""
+    person: Sitter = field(default_factory=lambda: Sitter())
+    bell: bool = False
+
     rung = "stdin"
 
     def fits(self, session: Session) -> bool:
@@ -93,7 +119,8 @@ class Box:
         """Hand the line to the agent's standard input."""
         assert session.process is not None
         self.wakes.append(session.agent)
-        self.agents[session.process.pid].type(line)
+        if not self.deaf:
+            self.agents[session.process.pid].type(line)
         return Wake(sent=True)
 
     def start(self, url: str | None = None) -> None:
@@ -104,6 +131,8 @@ class Box:
             folder=self.folder,
             wakers=(Native(self.folder, self.flags), *(self.typists or (self,))),
             flags=self.flags,
+            person=self.person,
+            bell=self.bell,
             policy=self.policy,
         )
         self.notifier = asyncio.create_task(Daemon(parts).run())

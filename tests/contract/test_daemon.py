@@ -140,6 +140,45 @@ async def test_rules_that_cannot_be_read_are_those_of_the_box(box: Box, speaker:
         await until(lambda: agent.read() == ["hello"], "it was read")
 
 
+async def test_a_person_is_told_when_nothing_helps_and_the_sender_hears_of_it(record: Running) -> None:
+    async with (
+        box_of(record, proof=0.2, back_off=(0.2,)) as box,
+        speaker_in(record, ROOM) as speaker,
+    ):
+        box.deaf = box.person.away = True
+        await box.started()
+        handle = await box.session(ROOM)
+        async with box.resting(handle):
+            message = await say(speaker, ROOM, "hello")
+            await box.until_row(handle, hold="a person is needed")
+            await until(
+                lambda: why_unread(speaker, message, "held: a person is needed"), "the sender hears it"
+            )
+            assert box.person.told == []
+            box.person.away = False
+            await box.until_row(handle, hold="a person was told")
+            await until(
+                lambda: why_unread(speaker, message, "held: a person was told"), "the sender hears it"
+            )
+            assert box.person.told == [handle]
+
+
+async def why_unread(speaker: Party, message: int, why: str) -> bool:
+    (reader,) = (await speaker.get(f"/v1/messages/{message}")).body["receipt"]["unread_by"]
+    return bool(reader["why"] == why)
+
+
+async def test_a_person_is_told_beside_every_wake_where_that_is_asked_for(record: Running) -> None:
+    async with box_of(record) as box, speaker_in(record, ROOM) as speaker:
+        box.bell = True
+        await box.started()
+        handle = await box.session(ROOM)
+        async with box.resting(handle) as agent:
+            await say(speaker, ROOM, "hello")
+            await until(lambda: agent.read() == ["hello"], "it was read")
+            await until(lambda: box.person.told == [handle], "the person was told")
+
+
 async def test_without_the_nerve_the_sweep_wakes(database_url: str, tmp_path: Path) -> None:
     settings = settings_for(database_url, tmp_path, nerve_url="http://127.0.0.1:9")
     async with (

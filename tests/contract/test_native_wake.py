@@ -15,7 +15,7 @@ from notifier.hooks.entry import BEGIN_TURN
 from notifier.paths import flag_file
 from notifier.programs import find
 from notifier.programs.processes import look
-from notifier.wakers import Flags, ladder
+from notifier.wakers import Flags, Person, ladder
 from notifier.wakers.flags import sweep
 from tests.contract.boxes import Agent, Box, box_of, say, speaker_in
 from tests.http.running import Party, Running, running, settings_for, until
@@ -182,13 +182,14 @@ def test_where_there_are_no_flags_none_are_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("only", "rungs"),
     [
-        (None, ["native", "pty", "tmux"]),
-        ("native", ["native"]),
-        ("keystrokes", ["pty", "tmux"]),
+        (None, ["native", "pty", "tmux", "bell"]),
+        ("native", ["native", "bell"]),
+        ("keystrokes", ["pty", "tmux", "bell"]),
+        ("bell", ["bell"]),
     ],
 )
 def test_the_setting_names_what_may_be_used(only: Any, rungs: list[str]) -> None:
-    assert [waker.rung for waker in ladder("/run", Flags(), only=only)] == rungs
+    assert [waker.rung for waker in ladder("/run", Flags(), Person(), only=only)] == rungs
 
 
 async def test_where_no_flag_can_be_written_the_next_rung_wakes(

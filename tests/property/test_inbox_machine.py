@@ -90,6 +90,7 @@ class InboxMachine(RuleBasedStateMachine):
                     self.has_read(agent)
                 case TellPerson(agent, _):
                     self.real[agent].person_told = True
+                    self.do(self.inbox.person_told(agent, told=True))
 
     def may_wake(self, agent: str, rung: str) -> None:
         real, seat = self.real[agent], self.inbox.seats[agent]

@@ -23,12 +23,17 @@ class World:
     now: float = 1000.0
     asked: list[Action] = field(default_factory=list)
     looking: bool = False
+    person: bool = True
+    """Whether somebody can be told."""
 
     def do(self, actions: list[Action]) -> list[Action]:
         self.asked += actions
         if CheckUnread() in actions:
             assert not self.looking
             self.looking = True
+        for action in actions:
+            if isinstance(action, TellPerson):
+                self.asked += self.inbox.person_told(action.agent, told=self.person)
         return actions
 
     def known(self, agent: str = A, *, rungs: tuple[str, ...] = ("pty", "tmux"), pid: int = 7) -> None:
@@ -240,6 +245,37 @@ def test_a_turn_that_reads_nothing_backs_off_then_tells_a_person() -> None:
     assert [round(gap / 10) * 10 for gap in gaps[:3]] == [30, 120, 600]
     assert sum(isinstance(action, TellPerson) for action in world.asked) >= 1
     assert all(gap >= 599 for gap in gaps[2:])
+
+
+def woken_in_vain(world: World, *, seconds: int) -> list[float]:
+    """Each wake is sent and comes to nothing; returns when a person was asked for, in minutes from now."""
+    began = world.now
+    asked: list[float] = []
+    for _ in range(seconds):
+        world.later(1)
+        if world.looking:
+            calls = sum(isinstance(action, TellPerson) for action in world.counts(2))
+            asked += [round((world.now - began) / 60)] * calls
+            attempt = world.inbox.seats[A].attempt
+            if attempt is not None and attempt.sent_at is None:
+                world.woken()
+    return asked
+
+
+def test_a_person_is_told_once() -> None:
+    world = woken_world()
+    assert woken_in_vain(world, seconds=4000) == [13]
+    assert world.holds()[-1] == "a person was told"
+
+
+def test_a_person_who_could_not_be_told_is_told_later() -> None:
+    world = woken_world()
+    world.person = False
+    assert woken_in_vain(world, seconds=1600) == [13, 23]
+    assert world.holds()[-1] == "a person is needed"
+    world.person = True
+    assert len(woken_in_vain(world, seconds=1600)) == 1
+    assert world.holds()[-1] == "a person was told"
 
 
 def test_what_comes_in_during_a_turn_does_not_hide_that_it_read() -> None:

@@ -36,6 +36,8 @@ WORDS = {
     "state unknown": "held: state unknown",
     "no proof of the last wake": "held: no proof of the last wake",
     "woken, but it did not read": "held: woken, but it did not read",
+    "a person is needed": "held: a person is needed",
+    "nobody could be told": "held: nobody could be told",
     "a person was told": "held: a person was told",
     "wake budget used up": "held: wake budget used up",
     "loop_guard": "held: loop_guard",
@@ -46,7 +48,7 @@ WORDS = {
 def row(**changes: Any) -> dict[str, Any]:
     """What is known of a reader that is idle and was not woken."""
     nothing = dict.fromkeys(("expired", "retired", "has_left", "leased", "passed"), False)
-    unknown = dict.fromkeys(("offline_since", "wake_outcome", "wake_reason", "woken_seconds"))
+    unknown = dict.fromkeys(("offline_since", "wake_rung", "wake_outcome", "wake_reason", "woken_seconds"))
     return {**nothing, **unknown, "state": "idle", **changes}
 
 
@@ -82,6 +84,7 @@ SENT = {"wake_outcome": "sent", "woken_seconds": 3.2}
             "offline since 2026-11-30T08:00:00Z",
         ),
         (SENT, "woken 3 s ago"),
+        ({"wake_rung": "bell", **SENT}, "a person was told 3 s ago"),
         ({"state": "busy", **SENT}, "woken 3 s ago"),
         ({"state": "busy"}, "busy"),
         ({"state": "waiting"}, "held: permission dialog open"),

@@ -200,6 +200,7 @@ class Ladder:
     def _call_person(self, seat: Seat, reason: str, now: float) -> list[Action]:
         """Have them told; once more after the longest pause, as long as that fails."""
         seat.parked, seat.not_before = reason, now + self._policy.back_off[-1]
+        self._checks.want(seat.not_before)
         return [*self.hold(seat, NEED_PERSON), TellPerson(seat.session.agent, reason)]
 
     def _report(self, seat: Seat, rung: str, outcome: Outcome) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -15,8 +16,11 @@ from notifier.hooks.entry import BEGIN_TURN
 from notifier.paths import flag_file
 from notifier.programs import find
 from notifier.programs.processes import look
-from notifier.wakers import Flags, Person, ladder
+from notifier.sessions import Process, Session
+from notifier.terminals.process import life_hold_of, process_of
+from notifier.wakers import Flags, Person, Wake, ladder
 from notifier.wakers.flags import sweep
+from notifier.wakers.native import Native
 from tests.contract.boxes import Agent, Box, box_of, say, speaker_in
 from tests.http.running import Party, Running, running, settings_for, until
 
@@ -149,6 +153,21 @@ async def test_a_suspended_session_is_shown_nothing(box: Box, speaker: Party, ag
     assert not content(flag(box, agent))
     agent.child.send_signal(signal.SIGCONT)
     assert (await sees(agent, await shown(box, agent)))["status"] == BEGIN_TURN
+
+
+async def test_a_process_that_is_suspended_or_gone_is_shown_nothing(tmp_path: Path) -> None:
+    child = await asyncio.create_subprocess_exec("sleep", "600")
+    native = Native(str(tmp_path), Flags())
+    session = Session("desk-agent#1", "claude-code", process=process_of(child.pid), watches=True)
+    try:
+        child.send_signal(signal.SIGSTOP)
+        await until(lambda: life_hold_of(process_of(child.pid) or Process(0, 0)) == "suspended", "it stops")
+        assert await native.wake(session, "/catchup") == Wake(sent=False, hold="suspended")
+    finally:
+        child.kill()
+        await child.wait()
+    assert await native.wake(session, "/catchup") == Wake(sent=False, hold="process gone")
+    assert os.listdir(tmp_path) == []
 
 
 async def test_it_is_told_again_what_to_watch_when_its_folder_changes(box: Box, agent: Agent) -> None:

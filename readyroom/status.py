@@ -53,7 +53,7 @@ def _say_that_none_runs(error: NotRunning, *, as_json: bool) -> None:
 
 
 def _show(screen: Screen, answer: dict[str, Any]) -> None:
-    screen.line(f"notifier  runs (process {answer['pid']})")
+    screen.line(f"notifier  runs (process {answer['pid']}, version {answer.get('version') or 'unknown'})")
     for part in ("record", "nerve"):
         told = answer[part]
         screen.line(f"{part:<8}  {told['url'] or 'not known yet'}: {told['trouble'] or 'ok'}")
@@ -66,9 +66,24 @@ def _row(session: dict[str, Any]) -> tuple[object, ...]:
     return (
         session["agent"],
         session["program"],
-        f"{session['state']}{shared}",
+        f"{session['state']}{_in_front(session)}{shared}",
         session["unread"],
         session["rung"] or "none",
-        f"{wake['outcome']} ({wake['rung']})" if wake else "",
+        f"{wake['outcome']} ({wake['rung']}, {_ago(session['woken_seconds_ago'])})" if wake else "",
         session["hold"] or "",
     )
+
+
+def _in_front(session: dict[str, Any]) -> str:
+    """What keys would meet there."""
+    if session["dialog"]:
+        return ", a dialog is open"
+    return ", a draft is typed" if session["draft"] else ""
+
+
+def _ago(seconds: float) -> str:
+    """How long ago, in words that fit a table."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit} ago"
+    return f"{seconds // 1:.0f} s ago"

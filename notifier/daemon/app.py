@@ -115,7 +115,7 @@ class Daemon:
                 "version": parts.version,
                 "record": {"url": parts.url, "trouble": core.record_trouble},
                 "nerve": {"url": ear.url, "trouble": ear.trouble},
-                "sessions": session_rows(inbox, registry),
+                "sessions": session_rows(inbox, registry, now=core.now()),
             }
 
         desk = Desk(

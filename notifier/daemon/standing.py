@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from notifier.daemon.registry import Registry
@@ -9,14 +10,13 @@ from notifier.inbox import Inbox
 from notifier.inbox.seat import Seat
 
 
-def session_rows(inbox: Inbox, registry: Registry) -> list[dict[str, Any]]:
-    """One row a session, by handle."""
-    return [_row(inbox.seats[agent], registry) for agent in sorted(inbox.seats)]
+def session_rows(inbox: Inbox, registry: Registry, *, now: float) -> list[dict[str, Any]]:
+    """One row a session, by handle; `now` is the inbox's clock."""
+    return [_row(inbox.seats[agent], registry, now) for agent in sorted(inbox.seats)]
 
 
-def _row(seat: Seat, registry: Registry) -> dict[str, Any]:
+def _row(seat: Seat, registry: Registry, now: float) -> dict[str, Any]:
     session, rival = seat.session, registry.rival(seat.session.agent)
-    wake = seat.last_wake
     return {
         "agent": session.agent,
         "program": session.program,
@@ -32,7 +32,8 @@ def _row(seat: Seat, registry: Registry) -> dict[str, Any]:
         "wake_on": session.wake_on,
         "senders": sorted(seat.senders()),
         "hold": seat.hold,
-        "last_wake": {"rung": wake.rung, "outcome": wake.outcome, "reason": wake.reason} if wake else None,
+        "last_wake": asdict(seat.last_wake) if seat.last_wake else None,
+        "woken_seconds_ago": None if seat.last_sent_at is None else round(now - seat.last_sent_at, 1),
         "wakes": len(seat.wakes),
         "pid": session.process.pid if session.process else None,
         "tty": session.tty,

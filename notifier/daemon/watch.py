@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 import structlog
 
@@ -24,8 +25,10 @@ ASLEEP_SECONDS = 5.0
 class Watch:
     """Looks once a second, and ten times as often for a moment after a hook has spoken."""
 
-    def __init__(self, core: Core, registry: Registry) -> None:
+    def __init__(self, core: Core, registry: Registry, *, wall: Callable[[], float] = time.time) -> None:
+        """`wall`: a clock in seconds that runs on while the machine sleeps."""
         self._core = core
+        self._wall = wall
         self._registry = registry
         self._alert_until = 0.0
         self._alerted = asyncio.Event()
@@ -38,11 +41,12 @@ class Watch:
     async def run(self) -> None:
         """Watch until cancelled."""
         while True:
-            before = time.time()
+            before = self._wall()
             self.look()
             await self._pause()
-            if time.time() - before > ASLEEP_SECONDS:
-                log.info("woke_after_sleep", seconds=round(time.time() - before))
+            asleep = self._wall() - before
+            if asleep > ASLEEP_SECONDS:
+                log.info("woke_after_sleep", seconds=round(asleep))
                 self._core.do(self._core.inbox.reconnected(now=self._core.now()))
 
     def look(self) -> None:

@@ -164,7 +164,7 @@ class Ladder:
         return []
 
     def _sent(self, seat: Seat, attempt: Attempt, now: float) -> list[Action]:
-        attempt.sent_at = now
+        attempt.sent_at = seat.last_sent_at = now
         seat.hold, seat.hold_count = None, 0
         seat.wakes.append(now)
         self.damper.count(seat.session.agent, seat.senders(), now=now)

@@ -65,7 +65,7 @@ class Seat:
         spent: rungs whose keys went out without proof; not used again before the session has moved.
         passed: rungs whose wake was withdrawn; used again after a pause, or when the session has moved.
         closed: rungs that cannot reach the session at all.
-        last_wake: the last one that was sent, and how far it came.
+        last_wake: the last one that was sent, at `last_sent_at`, and how far it came.
         parked: why a person is needed; only a turn changes that.
         person_told: they were told so.
         heard: room -> sender -> when, from nudges.
@@ -86,6 +86,7 @@ class Seat:
     fresh_from: int = 0
     attempt: Attempt | None = None
     last_wake: WakeReport | None = None
+    last_sent_at: float | None = None
     hold: str | None = None
     hold_count: int = 0
     not_before: float = 0.0

@@ -17,6 +17,7 @@ import pytest
 
 from notifier.control.client import Control
 from notifier.paths import control_socket, runtime_dir
+from readyroom import __version__
 
 READYROOM = [sys.executable, "-m", "readyroom"]
 WITHIN = 30.0
@@ -135,7 +136,9 @@ def test_status_says_that_none_runs(environ: dict[str, str]) -> None:
 
 def test_status_shows_what_is_known(environ: dict[str, str]) -> None:
     with notifier(environ):
-        assert "No session is known" in call("status", environ).stdout
+        nobody = call("status", environ).stdout
+        assert "No session is known" in nobody
+        assert f"version {__version__})" in nobody
         command = [*READYROOM, "hook", "prompt", "--for", "plain"]
         subprocess.run(command, env={**environ, "READYROOM_AGENT": "desk-agent#1"}, check=True)
         shown = call("status", environ).stdout

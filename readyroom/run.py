@@ -18,6 +18,7 @@ import typer
 from notifier import paths
 from notifier.control.client import Control
 from notifier.errors import UnsafeFolder
+from notifier.programs.codex_setup import for_session
 from notifier.record import Record, RecordError
 from notifier.settings import Access, Settings
 from notifier.terminals.child import CommandError
@@ -142,7 +143,8 @@ async def _relay(launch: Launch, claim: Claim, access: Access, folder: str) -> i
         "READYROOM_AGENT": claim.agent,
         "READYROOM_PTY": socket_path,
     }
-    relay = Relay(launch.command, environ=environ, outer=Outer(), program=launch.program)
+    command = for_session(launch.command) if launch.program == "codex" else launch.command
+    relay = Relay(command, environ=environ, outer=Outer(), program=launch.program)
     request = {
         "agent": claim.agent,
         "program": launch.program,

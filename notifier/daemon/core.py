@@ -13,7 +13,7 @@ from notifier.daemon.registry import Entry, Registry
 from notifier.inbox import Action, CheckUnread, Counts, Inbox, Report, TellPerson, Wake
 from notifier.programs import find
 from notifier.record import Record, RecordError
-from notifier.sessions import Event, Process, State
+from notifier.sessions import Event, Process, Session, State
 from notifier.wakers.base import Waker
 
 log = structlog.get_logger()
@@ -152,9 +152,8 @@ class Core:
 
     async def _wake(self, agent: str, rung: str) -> None:
         entry = self._registry.entries.get(agent)
-        waker = next((waker for waker in self._wakers if waker.rung == rung), None)
         sent, hold = False, "no way to wake it"
-        if entry is not None and waker is not None:
+        if entry is not None and (waker := self._waker(rung, entry.session)) is not None:
             began = self.now()
             sent, hold = await self._try(waker, entry)
             log.info("wake_tried", agent=agent, rung=rung, sent=sent, hold=hold, seconds=self.now() - began)
@@ -172,6 +171,10 @@ class Core:
         wake = await self._person.wake(entry.session, "")
         log.info("person_told", agent=entry.session.agent, told=wake.sent, hold=wake.hold)
         return wake.sent
+
+    def _waker(self, rung: str, session: Session) -> Waker | None:
+        """The rung of that name that fits: each program has a `native` one of its own."""
+        return next((each for each in self._wakers if each.rung == rung and each.fits(session)), None)
 
     async def _try(self, waker: Waker, entry: Entry) -> tuple[bool, str]:
         """Look at the program's own sign once more, then wake. What is not known counts as half sent."""

@@ -129,7 +129,7 @@ def lives(process: Process | None) -> bool:
 def _stranger(entry: Entry, told: Hook) -> bool:
     """Whether a hook belongs to another program that inherited the handle, such as a child of the session."""
     known = entry.session.process
-    if known is None or told.process is None:
+    if known is None:
         return False
     if entry.hooked and told.program != entry.session.program:
         return True

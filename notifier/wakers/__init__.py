@@ -3,6 +3,7 @@
 from typing import Literal
 
 from notifier.wakers.base import Wake, Waker
+from notifier.wakers.codex_queue import CodexQueue
 from notifier.wakers.flags import Flags
 from notifier.wakers.keystrokes import Pty, Tmux
 from notifier.wakers.native import Native
@@ -18,7 +19,7 @@ def ladder(folder: str, flags: Flags, person: Person, *, only: Ways | None = Non
 
     `only`: no others than these, and the last.
     """
-    native, keystrokes = (Native(folder, flags),), (Pty(), Tmux())
+    native, keystrokes = (Native(folder, flags), CodexQueue()), (Pty(), Tmux())
     match only:
         case "keystrokes":
             return (*keystrokes, person)

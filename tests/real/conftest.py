@@ -34,6 +34,13 @@ def claude_code() -> Path:
     return npm.claude_code()
 
 
+@pytest.fixture(scope="session")
+def codex() -> Path:
+    """The real Codex."""
+    need("tmux")
+    return npm.codex()
+
+
 @pytest.fixture
 def model() -> Iterator[Model]:
     """A stand-in for the model, of this test alone."""

@@ -1,4 +1,4 @@
-"""A loopback stand-in for the model behind Claude Code. What it is told decides what it answers.
+"""A loopback stand-in for the models behind Claude Code and Codex. What it is told decides what it answers.
 
 - `TOOL <command>`: it asks to run the command, which opens a permission dialog unless a setting allows it.
 - A text that names `readyroom poll` in backquotes, as /catchup or a native wake: it asks to run just that.
@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any, cast
 
-_REMINDER = "<system-reminder>"
+_REMINDERS = ("<system-reminder>", "<hook_prompt", "<environment_context>")
 _TOOL = re.compile(r"^TOOL (.+)$", re.MULTILINE)
 _POLL = re.compile(r"`(readyroom poll[^`]*)`")
 _WOKEN = re.compile(r'from command "FileChanged": .*?`(readyroom poll[^`]*)`', re.DOTALL)
@@ -51,11 +51,25 @@ class Heard:
                 heard._take(block)
         return heard
 
+    @classmethod
+    def in_responses_request(cls, request: dict[str, Any]) -> Heard:
+        """Read a request of the responses API."""
+        items = request.get("input", [])
+        spoken = [n for n, item in enumerate(items) if _is_its_own(item)]
+        heard = cls()
+        for item in items[spoken[-1] + 1 if spoken else 0 :]:
+            if item["type"] == "function_call_output":
+                heard._take({"type": "tool_result", "content": str(item["output"])})
+            elif item.get("role") == "user":
+                for block in item["content"]:
+                    heard._take({"type": "text", "text": block.get("text", "")})
+        return heard
+
     def _take(self, block: dict[str, Any]) -> None:
         if block["type"] == "tool_result":
             self.result += _text(block.get("content", ""))
             self.told = ""
-        elif block["type"] == "text" and block["text"].lstrip().startswith(_REMINDER):
+        elif block["type"] == "text" and block["text"].lstrip().startswith(_REMINDERS):
             self.reminders += block["text"]
         elif block["type"] == "text":
             self.told += block["text"] + "\n"
@@ -97,10 +111,32 @@ class Model:
         return any(text in heard.result for heard in self.heard)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The content block that answers a request."""
+        """The content block that answers a request of the messages API."""
+        return self._answer(request, Heard.in_request(request))
+
+    def answer_with_item(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The output item that answers a request of the responses API."""
+        block = self._answer(request, Heard.in_responses_request(request))
+        if block["type"] == "text":
+            said = {"type": "output_text", "text": block["text"], "annotations": []}
+            return {"type": "message", "id": f"msg_{next(_numbers)}", "role": "assistant", "content": [said]}
+        number = next(_numbers)
+        wanted = {
+            "cmd": block["input"]["command"],
+            "sandbox_permissions": "require_escalated",
+            "justification": "as told",
+        }
+        return {
+            "type": "function_call",
+            "id": f"fc_{number}",
+            "call_id": f"call_{number}",
+            "name": "exec_command",
+            "arguments": json.dumps(wanted),
+        }
+
+    def _answer(self, request: dict[str, Any], heard: Heard) -> dict[str, Any]:
         if not request.get("tools"):  # an errand beside the conversation, such as finding a title
             return _say("ACK")
-        heard = Heard.in_request(request)
         self.heard.append(heard)
         self._going.wait(60)
         asked = _TOOL.search(heard.told) or _POLL.search(heard.told) or _WOKEN.search(heard.reminders)
@@ -158,6 +194,9 @@ class _Handler(BaseHTTPRequestHandler):
         match self.path.partition("?")[0]:
             case "/v1/messages":
                 self._converse(json.loads(body))
+            case "/v1/responses":
+                item = self._model.answer_with_item(json.loads(body))
+                self._send("".join(map(_event, _stream_item(item))).encode(), "text/event-stream")
             case "/v1/messages/count_tokens":
                 self._send(b'{"input_tokens": 10}', "application/json")
             case _:
@@ -227,6 +266,19 @@ def _stream(message: dict[str, Any], block: dict[str, Any]) -> Iterator[dict[str
     ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
     yield {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 5}}
     yield {"type": "message_stop"}
+
+
+def _is_its_own(item: dict[str, Any]) -> bool:
+    return item["type"] in ("function_call", "reasoning") or item.get("role") == "assistant"
+
+
+def _stream_item(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    response = {"id": f"resp_{next(_numbers)}"}
+    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    yield {"type": "response.created", "response": response}
+    yield {"type": "response.output_item.added", "output_index": 0, "item": item}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {**response, "usage": usage}}
 
 
 def _event(data: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from tests.real.need import missing, need
 CLAUDE_CODE = "2.1.332"
 CLAUDE_CODE_THAT_WATCHES = "2.1.197"
 """The oldest that was tested to be woken by its own file-change hook."""
+CODEX = "0.171.0"
 SOCKET_IO_CLIENT = "4.8.3"
 
 
@@ -24,6 +25,15 @@ def claude_code(version: str = CLAUDE_CODE) -> Path:
     found = sorted(folder.glob("node_modules/@anthropic-ai/claude-code-*/claude"))
     if not found:
         missing("npm has no native Claude Code for this machine")
+    return found[0]
+
+
+def codex() -> Path:
+    """The native program of the pinned Codex."""
+    folder = _installed("@openai/codex", CODEX)
+    found = sorted(folder.glob("node_modules/@openai/codex-*/vendor/*/bin/codex"))
+    if not found:
+        missing("npm has no native Codex for this machine")
     return found[0]
 
 

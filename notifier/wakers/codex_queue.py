@@ -8,7 +8,7 @@ import shutil
 
 from notifier.sessions import Process, Session
 from notifier.terminals.base import Hold
-from notifier.terminals.process import hold_of
+from notifier.terminals.process import life_hold_of
 from notifier.wakers.base import Wake
 
 _SECONDS = 15.0
@@ -19,7 +19,7 @@ class CodexQueue:
     """Queues the line for the session's thread. A draft stays, and no dialog can be answered by it.
 
     The message is kept until it is taken up. After an interruption Codex takes up nothing before its next
-    turn: then the proof fails to come, and the next rung tries.
+    turn: no proof comes, and the next rung tries.
     """
 
     rung = "native"
@@ -33,7 +33,7 @@ class CodexQueue:
         process, thread = session.process, session.session_id
         if process is None or thread is None:
             return Wake(sent=False, hold="no way to wake it")
-        hold: Hold | None = hold_of(process, tty=session.tty) or await _queue(process, thread, line)
+        hold: Hold | None = life_hold_of(process) or await _queue(process, thread, line)
         return Wake(sent=hold is None, hold=hold)
 
 

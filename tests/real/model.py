@@ -9,6 +9,7 @@ Like a model, it is told the whole conversation each time; only what came after 
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import threading
@@ -70,7 +71,7 @@ class Heard:
             self.result += _text(block.get("content", ""))
             self.told = ""
         elif block["type"] == "text" and block["text"].lstrip().startswith(_REMINDERS):
-            self.reminders += block["text"]
+            self.reminders += html.unescape(block["text"])
         elif block["type"] == "text":
             self.told += block["text"] + "\n"
 

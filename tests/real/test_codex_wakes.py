@@ -16,6 +16,9 @@ from tests.real.waiting import until
 
 pytestmark = pytest.mark.real
 
+WAKE = f"\x1b[200~{PROGRAM.catchup}\x1b[201~\r".encode()
+"""All that is ever typed: the line as one paste, and Enter."""
+
 Begin = Callable[..., Codex]
 
 
@@ -111,8 +114,10 @@ def test_an_interrupted_turn_is_over(begin: Begin, model: Model) -> None:
     session.terminal.press("Escape")
     session.until_row(state="idle")
     model.go_on()
+    typed = session.typed()
     session.office.say_elsewhere(session.room, "there is news")
     session.until_shown("there is news", seconds=100)
+    assert session.typed() == typed + WAKE
 
 
 def test_two_sessions_in_one_folder_never_cross(begin: Begin, model: Model) -> None:

@@ -201,8 +201,8 @@ def test_where_there_are_no_flags_none_are_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("only", "rungs"),
     [
-        (None, ["native", "pty", "tmux", "bell"]),
-        ("native", ["native", "bell"]),
+        (None, ["native", "native", "pty", "tmux", "bell"]),
+        ("native", ["native", "native", "bell"]),
         ("keystrokes", ["pty", "tmux", "bell"]),
         ("bell", ["bell"]),
     ],

@@ -83,7 +83,8 @@ class Ladder:
             return [*self.hold(seat, reason), *self._failed(seat, reason, now=now)]
         if reason in UNREACHABLE:
             seat.closed.add(attempt.rung)
-            return self.consider(seat, now=now)
+            self._checks.want(now)  # a turn may have ended meanwhile: the next rung wants fresh counts
+            return []
         retries = self._policy.hold_retries
         self._checks.want(now + retries[min(seat.hold_count, len(retries) - 1)])
         seat.hold_count += 1

@@ -312,10 +312,11 @@ def test_a_hold_is_reported_once_and_tried_again(world: World) -> None:
     assert world.outcomes() == ["held", "sent"]
 
 
-def test_a_rung_that_cannot_reach_gives_way_at_once(world: World) -> None:
+def test_a_rung_that_cannot_reach_gives_way_after_one_look(world: World) -> None:
     world.nudge()
     world.counts(1)
-    assert world.woken(sent=False, hold="pane gone") == [Wake(A, "tmux")]
+    assert world.woken(sent=False, hold="pane gone") == [CheckUnread()]
+    assert world.counts(1) == [Wake(A, "tmux")]
 
 
 def test_no_rung_is_a_reported_hold(world: World) -> None:

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from notifier.inbox import Action, CheckUnread, Counts, Inbox, Policy, Report, TellPerson, Wake
-from notifier.inbox.ladder import BUDGET, LOOP_GUARD, TOLD_PERSON
 from notifier.inbox.seat import Life
 from notifier.sessions import Event, Process, Session, State
 
@@ -35,10 +34,7 @@ class Real:
     """What is really so with one session."""
 
     pid: int
-    unread: dict[str, list[int]] = field(default_factory=dict)
-    """Room -> the ids of what waits there, oldest first."""
-    seen: set[int] = field(default_factory=set)
-    """What the last look found unread."""
+    unread: dict[str, int] = field(default_factory=dict)
     life: Life = "running"
     told: State = "starting"
     sign: State | None = None
@@ -53,18 +49,6 @@ class Real:
     """How many looks had begun when it came to rest."""
 
 
-def ids_in(rooms: dict[str, list[int]]) -> set[int]:
-    return {id for ids in rooms.values() for id in ids}
-
-
-def counts_of(rooms: dict[str, list[int]]) -> Counts:
-    return Counts(
-        sum(map(len, rooms.values())),
-        {room: len(ids) for room, ids in rooms.items()},
-        oldest={room: ids[0] for room, ids in rooms.items()},
-    )
-
-
 class InboxMachine(RuleBasedStateMachine):
     """A small box with two sessions and a record, and an adversary who picks what happens next."""
 
@@ -72,10 +56,7 @@ class InboxMachine(RuleBasedStateMachine):
         super().__init__()
         self.inbox = Inbox(Policy(damper=False))
         self.now = 1000.0
-        self.looking: dict[str, dict[str, list[int]]] | None = None
-        self.said = 0
-        self.proved: set[str] = set()
-        """Sessions of whose wake a reading has been reported since the last look."""
+        self.looking: dict[str, Counts] | None = None
         self.looks = self.answered = 0
         self.pids = 100
         self.real: dict[str, Real] = {}
@@ -122,15 +103,15 @@ class InboxMachine(RuleBasedStateMachine):
         assert rung not in real.doubtful, "repeated keys whose outcome is not known"
 
     def has_read(self, agent: str) -> None:
-        self.proved.add(agent)
         real = self.real[agent]
         real.doubtful.clear()
         real.sent_at.clear()
 
-    def truth(self) -> dict[str, dict[str, list[int]]]:
+    def truth(self) -> dict[str, Counts]:
         return {
-            agent: {room: list(ids) for room, ids in real.unread.items() if ids}
+            agent: Counts(sum(real.unread.values()), dict(real.unread))
             for agent, real in self.real.items()
+            if real.unread
         }
 
     agents = st.sampled_from(AGENTS)
@@ -150,8 +131,8 @@ class InboxMachine(RuleBasedStateMachine):
 
     @rule(agent=agents, room=st.sampled_from(ROOMS), sender=st.sampled_from(SENDERS), heard=st.booleans())
     def message(self, agent: str, room: str, sender: str, heard: bool) -> None:
-        self.said += 1
-        self.real[agent].unread.setdefault(room, []).append(self.said)
+        unread = self.real[agent].unread
+        unread[room] = unread.get(room, 0) + 1
         if heard:
             self.do(self.inbox.nudged(room, sender, now=self.now))
 
@@ -190,27 +171,18 @@ class InboxMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.looking is not None)
     @rule(answered=st.booleans())
     def look_ends(self, answered: bool) -> None:
-        found, self.looking = self.looking, None
+        counts, self.looking = self.looking, None
         if not answered:
             self.do(self.inbox.check_failed(now=self.now))
             return
-        assert found is not None
+        assert counts is not None
         self.answered = self.looks
-        waited = {agent: self.on_its_way(agent) for agent in found}
-        reading = {agent for agent, rooms in found.items() if self.real[agent].seen - ids_in(rooms)}
-        for agent, rooms in found.items():
-            self.real[agent].seen = ids_in(rooms)
-            if agent in reading:
-                self.has_read(agent)
-        self.proved.clear()
-        self.do(self.inbox.checked({agent: counts_of(rooms) for agent, rooms in found.items()}, now=self.now))
-        for agent in reading:
-            assert not waited[agent] or agent in self.proved, "what was read is no proof of the wake"
-
-    def on_its_way(self, agent: str) -> bool:
-        """Whether a wake of this session was sent, and is still looked after."""
-        seat = self.inbox.seats.get(agent)
-        return seat is not None and seat.attempt is not None and seat.attempt.sent_at is not None
+        for agent, real in self.real.items():
+            before, after = self.inbox.seats.get(agent), counts.get(agent, Counts())
+            if before and any(after.rooms.get(room, 0) < n for room, n in before.counts.rooms.items()):
+                real.doubtful.clear()
+                real.sent_at.clear()
+        self.do(self.inbox.checked(counts, now=self.now))
 
     @rule(agent=agents, event=st.sampled_from(EVENTS))
     def hook(self, agent: str, event: Event) -> None:
@@ -226,28 +198,6 @@ class InboxMachine(RuleBasedStateMachine):
     @rule(agent=agents)
     def reads(self, agent: str) -> None:
         self.real[agent].unread.clear()
-
-    @rule(agent=agents, room=st.sampled_from(ROOMS), more=st.booleans())
-    def reads_one(self, agent: str, room: str, more: bool) -> None:
-        """The oldest message of a room; another may come in, so that the count stays what it was."""
-        del self.real[agent].unread.get(room, [])[:1]
-        if more:
-            self.message(agent, room, "lab-agent#1", heard=True)
-
-    @rule(agent=agents)
-    def a_wake_is_read_while_more_comes_in(self, agent: str) -> None:
-        """A turn that reads what there was, and ends with as much unread as it began with."""
-        real = self.real[agent]
-        if real.waking is None:
-            return
-        self.wake_ends(agent, "sent")
-        self.hook(agent, "prompt")
-        for room in [room for room, ids in real.unread.items() if ids]:
-            self.reads_one(agent, room, more=True)
-        self.hook(agent, "stop")
-        for _ in range(2):
-            if self.looking is not None:
-                self.look_ends(answered=True)
 
     @rule(agent=agents, sign=st.sampled_from((None, "idle", "busy", "waiting", "unknown")))
     def sign(self, agent: str, sign: State | None) -> None:
@@ -301,12 +251,6 @@ class InboxMachine(RuleBasedStateMachine):
         for real in self.real.values():
             sent = real.sent_at
             assert all(third - first >= 29.9 for first, third in zip(sent, sent[2:], strict=False))
-            assert all(sixth - first >= 599.9 for first, sixth in zip(sent, sent[5:], strict=False))
-
-    @invariant()
-    def who_is_said_to_know_was_told(self) -> None:
-        for agent, seat in self.inbox.seats.items():
-            assert seat.hold != TOLD_PERSON or self.real[agent].person_told
 
     @invariant()
     def somebody_looks_now_and_then(self) -> None:
@@ -335,7 +279,7 @@ class InboxMachine(RuleBasedStateMachine):
                 if real.waking is not None:
                     self.obey(agent)
             self.time_passes(1.5)
-        assert not any(ids_in(real.unread) for real in self.real.values())
+        assert not any(real.unread for real in self.real.values())
 
     def obey(self, agent: str) -> None:
         """A session that does what `/catchup` asks."""
@@ -367,112 +311,7 @@ class ObedientMachine(InboxMachine):
                 if real.waking is not None:
                     self.obey(agent)
             self.time_passes(61.0)
-        assert not any(ids_in(real.unread) for real in self.real.values() if real.life != "gone")
-
-
-PAIR, WINDOW = 3, 600.0
-BUDGETED, HOUR = 5, 3600.0
-
-
-class ThriftyMachine(RuleBasedStateMachine):
-    """One obedient session, another agent who never stops writing to it, and a person now and then."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 1000.0
-        self.unread = 0
-        self.said = 0
-        self.wakes: list[float] = []
-        self.since_person: list[float] = []
-        self.hold: str | None = None
-        policy = Policy(damper_wakes=PAIR, damper_window=WINDOW, budget_wakes=BUDGETED, budget_window=HOUR)
-        self.inbox = Inbox(policy)
-        session = Session(AGENTS[0], "plain", process=Process(100, 1))
-        self.do(self.inbox.known(session, ("pty",), now=self.now))
-        self.do(self.inbox.hook(AGENTS[0], "session-start", now=self.now))
-
-    def do(self, actions: list[Action]) -> None:
-        for action in actions:
-            match action:
-                case CheckUnread():
-                    rooms = (
-                        {"api": list(range(self.said - self.unread + 1, self.said + 1))}
-                        if self.unread
-                        else {}
-                    )
-                    self.do(self.inbox.checked({AGENTS[0]: counts_of(rooms)}, now=self.now))
-                case Wake():
-                    self.obey()
-                case Report(_, _, wake) if wake is not None:
-                    self.hold = wake.reason
-
-    def obey(self) -> None:
-        self.wakes.append(self.now)
-        self.since_person.append(self.now)
-        self.unread, self.hold = 0, None
-        for actions in (
-            self.inbox.woken(AGENTS[0], sent=True, hold=None, now=self.now),
-            self.inbox.hook(AGENTS[0], "prompt", now=self.now),
-            self.inbox.hook(AGENTS[0], "stop", now=self.now),
-        ):
-            self.do(actions)
-
-    @rule(seconds=st.sampled_from((1.0, 30.0, 300.0, 700.0)))
-    def time_passes(self, seconds: float) -> None:
-        end = self.now + seconds
-        while (due := self.inbox.due(now=self.now)) is not None and due <= end:
-            self.now = max(due, self.now)
-            self.do(self.inbox.tick(now=self.now))
-        self.now = end
-        self.do(self.inbox.tick(now=self.now))
-
-    @rule()
-    def the_other_agent_writes(self) -> None:
-        self.message("lab-agent#1")
-
-    @rule()
-    def a_person_writes(self) -> None:
-        self.since_person.clear()
-        self.message("eric")
-        self.time_passes(1.0)
-        assert not self.unread or self.recent(self.wakes, HOUR) == BUDGETED, "a person's word woke nobody"
-
-    def message(self, sender: str) -> None:
-        self.said += 1
-        self.unread += 1
-        self.do(self.inbox.nudged("api", sender, now=self.now))
-
-    def recent(self, wakes: list[float], window: float) -> int:
-        return sum(at > self.now - window for at in wakes)
-
-    @invariant()
-    def two_agents_do_not_wake_each_other_for_ever(self) -> None:
-        assert self.recent(self.since_person, WINDOW) <= PAIR
-
-    @invariant()
-    def the_budget_is_kept(self) -> None:
-        assert self.recent(self.wakes, HOUR) <= BUDGETED
-
-    @invariant()
-    def what_waits_longer_than_a_moment_is_held_by_one_of_the_two(self) -> None:
-        if self.unread and self.inbox.due(now=self.now) != self.now:
-            assert self.hold in (LOOP_GUARD, BUDGET) or self.looks_soon()
-
-    @invariant()
-    def no_hold_outlives_its_reason_by_more_than_a_sweep(self) -> None:
-        if self.hold == LOOP_GUARD:
-            assert self.recent(self.since_person, WINDOW + 61.0) >= PAIR
-        if self.hold == BUDGET:
-            assert self.recent(self.wakes, HOUR + 61.0) >= BUDGETED
-
-    def looks_soon(self) -> bool:
-        due = self.inbox.due(now=self.now)
-        return due is not None and due - self.now < 2 * self.inbox.policy.gather
-
-    def teardown(self) -> None:
-        """Holds of this kind end by time alone."""
-        self.time_passes(HOUR + 61.0)
-        assert self.unread == 0
+        assert not any(real.unread for real in self.real.values() if real.life != "gone")
 
 
 many = settings(
@@ -482,5 +321,3 @@ TestInboxMachine = InboxMachine.TestCase
 TestInboxMachine.settings = many
 TestObedientMachine = ObedientMachine.TestCase
 TestObedientMachine.settings = many
-TestThriftyMachine = ThriftyMachine.TestCase
-TestThriftyMachine.settings = settings(many, max_examples=60)

@@ -64,7 +64,7 @@ class Seat:
         pauses: how many steps of the back-off were taken since the last success.
         spent: rungs whose keys went out without proof; not used again before the session has moved.
         passed: rungs whose wake was withdrawn; used again after a pause, or when the session has moved.
-        closed: rungs that cannot reach the session at all.
+        closed: rungs that could not reach the session; tried again after its next turn.
         last_wake: the last one that was sent, at `last_sent_at`, and how far it came.
         parked: why a person is needed; only a turn changes that.
         person_told: they were told so.
@@ -152,7 +152,8 @@ class Seat:
         return next((rung for rung in self.rungs if rung not in shut), None)
 
     def moved(self) -> None:
-        """A turn ran: earlier keys cannot stand in the composer any more."""
+        """A turn ran: earlier keys cannot stand in the composer any more, and a lost pane may be back."""
         self.spent.clear()
+        self.closed.clear()
         self.passed.clear()
         self.hold_count = 0

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from notifier.inbox import Action, CheckUnread, Counts, Inbox, Policy, Report, TellPerson, Wake
+from notifier.inbox.ladder import TOLD_PERSON
 from notifier.inbox.seat import Life
 from notifier.sessions import Event, Process, Session, State
 
@@ -34,7 +35,10 @@ class Real:
     """What is really so with one session."""
 
     pid: int
-    unread: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, list[int]] = field(default_factory=dict)
+    """Room -> the ids of what waits there, oldest first."""
+    seen: set[int] = field(default_factory=set)
+    """What the last look found unread."""
     life: Life = "running"
     told: State = "starting"
     sign: State | None = None
@@ -49,6 +53,18 @@ class Real:
     """How many looks had begun when it came to rest."""
 
 
+def ids_in(rooms: dict[str, list[int]]) -> set[int]:
+    return {id for ids in rooms.values() for id in ids}
+
+
+def counts_of(rooms: dict[str, list[int]]) -> Counts:
+    return Counts(
+        sum(map(len, rooms.values())),
+        {room: len(ids) for room, ids in rooms.items()},
+        oldest={room: ids[0] for room, ids in rooms.items()},
+    )
+
+
 class InboxMachine(RuleBasedStateMachine):
     """A small box with two sessions and a record, and an adversary who picks what happens next."""
 
@@ -56,7 +72,10 @@ class InboxMachine(RuleBasedStateMachine):
         super().__init__()
         self.inbox = Inbox(Policy(damper=False))
         self.now = 1000.0
-        self.looking: dict[str, Counts] | None = None
+        self.looking: dict[str, dict[str, list[int]]] | None = None
+        self.said = 0
+        self.proved: set[str] = set()
+        """Sessions of whose wake a reading has been reported since the last look."""
         self.looks = self.answered = 0
         self.pids = 100
         self.real: dict[str, Real] = {}
@@ -103,15 +122,15 @@ class InboxMachine(RuleBasedStateMachine):
         assert rung not in real.doubtful, "repeated keys whose outcome is not known"
 
     def has_read(self, agent: str) -> None:
+        self.proved.add(agent)
         real = self.real[agent]
         real.doubtful.clear()
         real.sent_at.clear()
 
-    def truth(self) -> dict[str, Counts]:
+    def truth(self) -> dict[str, dict[str, list[int]]]:
         return {
-            agent: Counts(sum(real.unread.values()), dict(real.unread))
+            agent: {room: list(ids) for room, ids in real.unread.items() if ids}
             for agent, real in self.real.items()
-            if real.unread
         }
 
     agents = st.sampled_from(AGENTS)
@@ -131,8 +150,8 @@ class InboxMachine(RuleBasedStateMachine):
 
     @rule(agent=agents, room=st.sampled_from(ROOMS), sender=st.sampled_from(SENDERS), heard=st.booleans())
     def message(self, agent: str, room: str, sender: str, heard: bool) -> None:
-        unread = self.real[agent].unread
-        unread[room] = unread.get(room, 0) + 1
+        self.said += 1
+        self.real[agent].unread.setdefault(room, []).append(self.said)
         if heard:
             self.do(self.inbox.nudged(room, sender, now=self.now))
 
@@ -171,18 +190,27 @@ class InboxMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.looking is not None)
     @rule(answered=st.booleans())
     def look_ends(self, answered: bool) -> None:
-        counts, self.looking = self.looking, None
+        found, self.looking = self.looking, None
         if not answered:
             self.do(self.inbox.check_failed(now=self.now))
             return
-        assert counts is not None
+        assert found is not None
         self.answered = self.looks
-        for agent, real in self.real.items():
-            before, after = self.inbox.seats.get(agent), counts.get(agent, Counts())
-            if before and any(after.rooms.get(room, 0) < n for room, n in before.counts.rooms.items()):
-                real.doubtful.clear()
-                real.sent_at.clear()
-        self.do(self.inbox.checked(counts, now=self.now))
+        waited = {agent: self.on_its_way(agent) for agent in found}
+        reading = {agent for agent, rooms in found.items() if self.real[agent].seen - ids_in(rooms)}
+        for agent, rooms in found.items():
+            self.real[agent].seen = ids_in(rooms)
+            if agent in reading:
+                self.has_read(agent)
+        self.proved.clear()
+        self.do(self.inbox.checked({agent: counts_of(rooms) for agent, rooms in found.items()}, now=self.now))
+        for agent in reading:
+            assert not waited[agent] or agent in self.proved, "what was read is no proof of the wake"
+
+    def on_its_way(self, agent: str) -> bool:
+        """Whether a wake of this session was sent, and is still looked after."""
+        seat = self.inbox.seats.get(agent)
+        return seat is not None and seat.attempt is not None and seat.attempt.sent_at is not None
 
     @rule(agent=agents, event=st.sampled_from(EVENTS))
     def hook(self, agent: str, event: Event) -> None:
@@ -198,6 +226,28 @@ class InboxMachine(RuleBasedStateMachine):
     @rule(agent=agents)
     def reads(self, agent: str) -> None:
         self.real[agent].unread.clear()
+
+    @rule(agent=agents, room=st.sampled_from(ROOMS), more=st.booleans())
+    def reads_one(self, agent: str, room: str, more: bool) -> None:
+        """The oldest message of a room; another may come in, so that the count stays what it was."""
+        del self.real[agent].unread.get(room, [])[:1]
+        if more:
+            self.message(agent, room, "lab-agent#1", heard=True)
+
+    @rule(agent=agents)
+    def a_wake_is_read_while_more_comes_in(self, agent: str) -> None:
+        """A turn that reads what there was, and ends with as much unread as it began with."""
+        real = self.real[agent]
+        if real.waking is None:
+            return
+        self.wake_ends(agent, "sent")
+        self.hook(agent, "prompt")
+        for room in [room for room, ids in real.unread.items() if ids]:
+            self.reads_one(agent, room, more=True)
+        self.hook(agent, "stop")
+        for _ in range(2):
+            if self.looking is not None:
+                self.look_ends(answered=True)
 
     @rule(agent=agents, sign=st.sampled_from((None, "idle", "busy", "waiting", "unknown")))
     def sign(self, agent: str, sign: State | None) -> None:
@@ -251,6 +301,12 @@ class InboxMachine(RuleBasedStateMachine):
         for real in self.real.values():
             sent = real.sent_at
             assert all(third - first >= 29.9 for first, third in zip(sent, sent[2:], strict=False))
+            assert all(sixth - first >= 599.9 for first, sixth in zip(sent, sent[5:], strict=False))
+
+    @invariant()
+    def who_is_said_to_know_was_told(self) -> None:
+        for agent, seat in self.inbox.seats.items():
+            assert seat.hold != TOLD_PERSON or self.real[agent].person_told
 
     @invariant()
     def somebody_looks_now_and_then(self) -> None:
@@ -279,7 +335,7 @@ class InboxMachine(RuleBasedStateMachine):
                 if real.waking is not None:
                     self.obey(agent)
             self.time_passes(1.5)
-        assert not any(real.unread for real in self.real.values())
+        assert not any(ids_in(real.unread) for real in self.real.values())
 
     def obey(self, agent: str) -> None:
         """A session that does what `/catchup` asks."""
@@ -311,7 +367,7 @@ class ObedientMachine(InboxMachine):
                 if real.waking is not None:
                     self.obey(agent)
             self.time_passes(61.0)
-        assert not any(real.unread for real in self.real.values() if real.life != "gone")
+        assert not any(ids_in(real.unread) for real in self.real.values() if real.life != "gone")
 
 
 many = settings(

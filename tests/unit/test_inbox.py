@@ -319,6 +319,20 @@ def test_a_rung_that_cannot_reach_gives_way_after_one_look(world: World) -> None
     assert world.counts(1) == [Wake(A, "tmux")]
 
 
+def test_a_pane_that_was_gone_is_tried_again_after_a_turn(world: World) -> None:
+    world.known(rungs=("tmux",))
+    world.nudge()
+    world.counts(1)
+    world.woken(sent=False, hold="pane gone")
+    while world.looking:
+        world.counts(1)
+        world.later(1)
+    assert world.holds()[-1] == "no way to wake it"
+    world.hook("prompt")
+    world.hook("stop")
+    assert world.counts(1)[-1] == Wake(A, "tmux")
+
+
 def test_no_rung_is_a_reported_hold(world: World) -> None:
     world.known(rungs=())
     world.nudge()

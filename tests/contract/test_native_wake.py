@@ -24,6 +24,8 @@ from notifier.wakers.native import Native
 from tests.contract.boxes import Agent, Box, box_of, say, speaker_in
 from tests.http.running import Party, Running, running, settings_for, until
 
+pytestmark = pytest.mark.long
+
 ROOM = "api"
 
 

@@ -18,6 +18,8 @@ from notifier.terminals.door import ring_through
 from notifier.wakers import Person, Wake
 from tests.contract.terminals import BARE_RUN, DEADLINE, Human, until
 
+pytestmark = pytest.mark.long
+
 linux = pytest.mark.skipif(sys.platform == "darwin", reason="NOT RUN: macOS has another program for it")
 
 

@@ -30,6 +30,8 @@ from tests.contract.terminals import (
 )
 from tests.gates.rigs import LINE, Count, PtyRig, TmuxRig
 
+pytestmark = pytest.mark.long
+
 MINUTES = 600.0
 
 

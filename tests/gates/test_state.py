@@ -16,6 +16,8 @@ from tests.contract.terminals import needs_tmux, program_of, until_async
 from tests.gates.rigs import Count, PtyRig, TmuxRig
 from tests.http.running import Party, Running, running, settings_for
 
+pytestmark = pytest.mark.long
+
 ROOM = "api"
 MESSAGES = 3
 Call = dict[str, Any]

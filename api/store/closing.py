@@ -60,7 +60,8 @@ RETIRED = f"""
                SELECT o.label FROM agents o
                 WHERE r.kind = 'box' AND o.realm_id = r.realm_id AND o.box_id = r.agent_id
                   AND o.label IS NOT NULL) its
-         WHERE (r.retired_at > CAST(:since AS timestamptz) - {SETTLING} AND r.retired_at <= :now)
+         WHERE (r.retired_at > CAST(:since AS timestamptz) - 2 * {SETTLING}
+               AND r.retired_at <= CAST(:now AS timestamptz) - {SETTLING})
             OR (r.retired_at > CAST(:since AS timestamptz) - {OVERLAP}
                 AND r.retired_at <= CAST(:now AS timestamptz) - {OVERLAP})
     )

@@ -217,6 +217,42 @@ async def test_what_was_committed_behind_the_report_of_who_left_is_reported_afte
     assert await listed(speaker) == [first, report["in_reply_to"]]
 
 
+async def test_a_batch_that_is_committed_while_its_reader_leaves_is_no_reason_for_a_report(
+    record: Running, database_url: str
+) -> None:
+    _, speaker, reader = await pair(record)
+    read = await sent(speaker, str(reader.agent))
+    connection = await asyncpg.connect(database_url)
+    try:
+        async with connection.transaction():
+            await connection.execute(
+                """
+                WITH batch AS (
+                    INSERT INTO batches (realm_id, agent_id, committed_at)
+                    SELECT realm_id, agent_id, clock_timestamp() FROM agents WHERE handle = $1
+                    RETURNING realm_id, batch_id)
+                INSERT INTO batch_rooms (realm_id, batch_id, conv_id, first_id, last_id, cursor_id)
+                SELECT realm_id, batch_id, conv_id, $2, $2, $2
+                  FROM batch JOIN conv_messages m USING (realm_id) WHERE m.id = $2
+                """,
+                reader.agent,
+                read,
+            )
+            assert (await reader.post("/v1/checkout")).status == 200
+            left = await connection.fetchval("SELECT clock_timestamp()")
+
+            async def looked_for() -> bool:
+                come = await connection.fetchval("SELECT until FROM sweeps WHERE name = 'retired'")
+                return bool(come > left)
+
+            await until(looked_for, "the reports of who left")
+    finally:
+        await connection.close()
+    expired = await sent(speaker, "everyone", ttl_seconds=3)
+    assert [each["in_reply_to"] for each in await reported(speaker, 1)] == [expired]
+    assert await listed(speaker) == [expired]
+
+
 async def test_a_kind_of_report_that_fails_keeps_no_other_from_being_made(
     record: Running, database_url: str
 ) -> None:

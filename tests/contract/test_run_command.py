@@ -150,7 +150,7 @@ def test_the_same_role_program_and_folder_take_the_handle_up_again(box: Box, tmp
     assert box.row(first)["state"] == "offline"
     assert box.handle("--role", "again") == first
     assert box.handle("--role", "again", cwd=tmp_path) != first
-    assert box.handle("--role", "again", "--for", "codex") != first
+    assert box.handle("--role", "again", "--for", "gemini") != first
     assert box.handle("--role", "again", "--new") != first
     assert box.handle("--role", "other") != first
 

@@ -52,7 +52,7 @@ async def test_of_a_busy_room_only_what_was_for_them_is_read(what: str, database
         async with db.transaction() as tx:
             who = await tx.execute(sa.text("SELECT * FROM agents WHERE handle = 'gone'"))
             gone = who.one()
-            now = gone.retired_at + dt.timedelta(seconds=0.5)
+            now = gone.retired_at + dt.timedelta(seconds=1.5)
             statement = closing.KINDS["retired"] if what == "retired" else sessions.REOPEN
             values = {
                 "realm_id": gone.realm_id,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
-from broker_bridge.limits import Bucket, Limits
+from broker_bridge.limits import Bucket, Buckets, Limits
 from broker_bridge.nerve import Admission
 
-HOLDERS = 10_000
 VALUE = 32
 """What a value in JSON costs on top of its length; to read it takes as long as to read so many characters."""
 PACKET = 128
@@ -38,7 +36,7 @@ class Allowances:
         self._limits = limits
         self._links: dict[str, _Link] = {}
         self._strangers: dict[str, dict[str, None]] = {}
-        self._holders: dict[Hashable, Bucket] = {}
+        self._holders = Buckets(per_second=limits.bytes_per_second, burst=limits.bytes_burst)
 
     def opened(self, link: str, address: str) -> None:
         """A link stands; nobody is logged in over it."""
@@ -59,11 +57,11 @@ class Allowances:
         self._is_no_stranger(link, it.address)
         it.left = None
         if admission.kind == "anonymous":
-            it.bucket = self._bucket((admission.realm, admission.kind, it.address), now)
+            it.bucket = self._holders.of((admission.realm, admission.kind, it.address), now=now)
         else:
             listens = admission.role == "consumer"
             it.largest = self._limits.listener_frame if listens else self._limits.frame
-            it.bucket = None if admission.kind == "record" else self._bucket(admission.owner, now)
+            it.bucket = None if admission.kind == "record" else self._holders.of(admission.owner, now=now)
 
     def crowd(self, address: str) -> list[str]:
         """The strangers of an address, oldest first, when they are more than may be; else none."""
@@ -99,16 +97,6 @@ class Allowances:
         strangers.pop(link, None)
         if not strangers:
             self._strangers.pop(address, None)
-
-    def _bucket(self, holder: Hashable, now: float) -> Bucket:
-        """One for all links of a holder. Of very many, those who came back for longest not begin anew."""
-        bucket = self._holders.pop(holder, None) or Bucket(
-            per_second=self._limits.bytes_per_second, burst=self._limits.bytes_burst, now=now
-        )
-        self._holders[holder] = bucket
-        if len(self._holders) > HOLDERS:
-            del self._holders[next(iter(self._holders))]
-        return bucket
 
 
 def cost(frame: str | bytes) -> int:

@@ -115,7 +115,7 @@ def cut(event: str, payload: object) -> Iterator[frames.Body]:
 
     The text that is cut is ASCII: a piece never ends within a character, whoever joins them.
     """
-    whole = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    whole = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(whole.encode("utf-16-le", "surrogatepass")) // 2 <= CHUNK:
         return
     text = frames.dumps(payload)

@@ -24,8 +24,9 @@ def subscribe(
 ) -> Iterator[Action]:
     """Hear a pair from now on; with `durable`, what comes while nobody is there, too."""
     durable = bool(body.get("durable")) and _can_be_kept(subscription)
-    id = frames.text(body.get("consumer_id") or body.get("id"), limit=registry.limits.text)
-    if durable and id is None and subscription.consumer != "ANONYMOUS":
+    given = body.get("consumer_id") or body.get("id")
+    id = frames.text(given, limit=registry.limits.text)
+    if durable and not given and subscription.consumer != "ANONYMOUS":
         id = subscription.consumer
     assert connection.admission is not None
     owner = connection.admission
@@ -34,9 +35,9 @@ def subscribe(
         yield error(connection, -7, NOT_OFFERED)
     elif durable and not keeps:
         yield error(connection, -7, FOR_NOBODY)
-    elif durable and not _printable(id or "", subscription):
+    elif durable and id is None:
         yield error(connection, -2, "A durable subscription needs a consumer_id of printable characters")
-    elif not keeps or id is None or not _can_be_kept(subscription) or not _printable(id, subscription):
+    elif not keeps or id is None or not _can_be_kept(subscription):
         yield from _heard(registry, connection, subscription)
     else:
         queue = Queue(
@@ -146,17 +147,13 @@ def _heard(registry: Registry, connection: Connection, subscription: Subscriptio
     connection.subscriptions[key] = subscription
     if earlier is not None and earlier.queue not in (None, subscription.queue):
         yield Detach(connection.id, earlier.queue)
-    yield from presence.subscribed(connection, subscription, registry.realm(connection.realm))
+    notices = presence.subscribed(connection, subscription, registry.realm(connection.realm))
+    yield from registry.bounded(connection, notices)
 
 
 def _can_be_kept(subscription: Subscription) -> bool:
     """Nudges are never kept: who was away asks the record."""
     return not like_the_records(subscription.key)
-
-
-def _printable(id: str, subscription: Subscription) -> bool:
-    words = (id, subscription.key, subscription.consumer, subscription.group or "")
-    return bool(id) and all(map(str.isprintable, words))
 
 
 def _refuse(registry: Registry, id: str, message: str) -> Iterator[Action]:

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 Body = dict[str, Any]
 DEEPEST = 500
 """Levels of nesting; what is nested as deep as can just be read could not be written again."""
 CONTAINERS = (dict, list)
+MOST_VALUES = 50_000
+"""Values of one frame, to read and write which takes a small part of a second."""
+_ASIDE = r'(?:[^,"]++|"(?:[^"\\]++|\\.?)*+(?:"|\Z))*+'
+_CROWDED = re.compile(f"(?:{_ASIDE},){{{MOST_VALUES}}}", re.DOTALL)
+"""So many commas beside those in strings. It looks at each character once, whatever the text is."""
+
+
+class TooMany(ValueError):
+    """More values than may be read in one go."""
 
 
 def loads(text: str) -> Any:
     """Read JSON text as every client can read it: NaN, Infinity and what overflows to it are not JSON.
 
     Raises:
+        TooMany: it holds more than `MOST_VALUES`.
         ValueError: it is not JSON.
         RecursionError: it is nested too deep.
     """
+    if text.count(",") >= MOST_VALUES and _CROWDED.match(text):
+        raise TooMany
     return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
 
 
@@ -33,7 +46,7 @@ def dumps(value: object, separators: tuple[str, str] = (",", ":")) -> str:
 
 
 def body(payload: object) -> Body | None:
-    """The object that a frame carries, as itself or as JSON text; None for anything else, or too deep."""
+    """The object that a frame carries, as itself or as JSON text; None for anything else, or too much."""
     if isinstance(payload, str):
         try:
             payload = loads(payload)
@@ -43,8 +56,10 @@ def body(payload: object) -> Body | None:
 
 
 def text(value: object, *, limit: int) -> str | None:
-    """A non-empty string of at most `limit` characters, or None."""
-    return value if isinstance(value, str) and 0 < len(value) <= limit else None
+    """A non-empty string of at most `limit` characters, none of which steers what shows it; else None."""
+    if not isinstance(value, str) or not 0 < len(value) <= limit or not value.isprintable():
+        return None
+    return value
 
 
 def names(value: object) -> list[str]:

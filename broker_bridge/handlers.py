@@ -35,7 +35,7 @@ def authentication(registry: Registry, connection: Connection, frame: Frame) -> 
     elif by == "realm" and (role := body.get("role", "consumer")) != "consumer":
         code = 403 if role in ("producer", "both") else 401
         yield auth_fail(connection, code, "Without a token one can only listen, with the role consumer")
-    elif (value := _printable(body[by], limit=registry.limits.text)) is None:
+    elif (value := frames.text(body[by], limit=registry.limits.text)) is None:
         yield auth_fail(connection, 401, REFUSED[by])
     else:
         connection.asking, connection.login = Credential(by, value), frame
@@ -168,8 +168,3 @@ def _named(body: frames.Body) -> Literal["token", "ticket", "realm"] | None:
     if body.get("ticket"):
         return "ticket"
     return "realm" if body.get("realm") else None
-
-
-def _printable(value: object, *, limit: int) -> str | None:
-    text = frames.text(value, limit=limit)
-    return text if text is not None and text.isprintable() else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
+
+HOLDERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,9 @@ class Limits:
         logins: failed logins.
         per_second: frames a second, on average.
         burst: frames at once.
-        produced_per_second: messages a second that one box, person or nerve token produces, over all links.
-        produced_burst: messages at once.
+        produced_per_second: messages a second that one box, person or nerve token produces, over all links;
+            and as many notices to others that it came or went.
+        produced_burst: messages, and notices, at once.
         flood: frames dropped for going over the rate, in all.
         outgoing: packets that wait for a slow reader.
         outgoing_size: characters that wait for one.
@@ -106,3 +109,21 @@ class Bucket:
         passed = max(0.0, now - self._seen)
         self._left = min(self._burst, self._left + passed * self._per_second)
         self._seen += passed
+
+
+class Buckets:
+    """A bucket for each holder. Of very many, those who took nothing for longest begin anew."""
+
+    def __init__(self, *, per_second: float, burst: int) -> None:
+        self._per_second, self._burst = per_second, burst
+        self._buckets: dict[Hashable, Bucket] = {}
+
+    def of(self, holder: Hashable, *, now: float) -> Bucket:
+        """The holder's bucket, a full one for a new holder."""
+        bucket = self._buckets.pop(holder, None) or Bucket(
+            per_second=self._per_second, burst=self._burst, now=now
+        )
+        self._buckets[holder] = bucket
+        if len(self._buckets) > HOLDERS:
+            del self._buckets[next(iter(self._buckets))]
+        return bucket

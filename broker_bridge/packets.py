@@ -23,7 +23,7 @@ class TextPacket(socketio.packet.Packet):  # type: ignore[misc]
         """
         try:
             attachments = super().decode(encoded_packet)
-        except RecursionError:
+        except (RecursionError, frames.TooMany):
             attachments, self.data = 0, _without_payload(encoded_packet)
         if attachments or self.packet_type > socketio.packet.CONNECT_ERROR:
             raise ValueError("binary packets are not carried")
@@ -33,6 +33,6 @@ class TextPacket(socketio.packet.Packet):  # type: ignore[misc]
 
 
 def _without_payload(text: str) -> list[object]:
-    """The event alone of a packet whose payload is nested too deep, so that its sender is answered."""
+    """The event alone of a packet whose payload is too deep or too much, so that its sender is answered."""
     event, _ = json.JSONDecoder().raw_decode(text, text.index("[") + 1)
     return [event]

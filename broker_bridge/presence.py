@@ -1,4 +1,7 @@
-"""Notices between the consumers and the producers of one realm, in the original's words."""
+"""Notices between the consumers and the producers of one realm, in the original's words.
+
+Nobody is told of anonymous listeners: what they call themselves is anybody's text.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def subscribed(
     consumer: Connection, subscription: Subscription, realm: Iterable[Connection]
 ) -> Iterator[Emit]:
     """A consumer subscribed: tell the producers it named, or all of them."""
-    for connection in realm:
+    for connection in realm if _is_known(consumer) else ():
         for producer in connection.producers.values():
             if subscription.producer in (fold(producer.name), ANY_PRODUCER):
                 yield _discovered(connection, producer, consumer, subscription)
@@ -24,7 +27,8 @@ def registered(holder: Connection, producer: Producer, realm: Iterable[Connectio
     for consumer in realm:
         for subscription in consumer.subscriptions.values():
             if subscription.producer in (fold(producer.name), ANY_PRODUCER):
-                yield _discovered(holder, producer, consumer, subscription)
+                if _is_known(consumer):
+                    yield _discovered(holder, producer, consumer, subscription)
                 yield Emit(
                     consumer.id,
                     f"CONNECT-{consumer.consumer_id(subscription.consumer)}",
@@ -42,13 +46,17 @@ def gone(left: Connection, realm: Iterable[Connection]) -> Iterator[Emit]:
                     f"DISCONNECT-{other.consumer_id(consumer)}",
                     {"event": "DISCONNECT", "socket": left.id, "producer": producer.name},
                 )
-        for producer in other.producers.values():
+        for producer in other.producers.values() if _is_known(left) else ():
             for consumer in _consumers(left, producer):
                 yield Emit(
                     other.id,
                     f"DISCONNECT-{producer.id}",
                     {"event": "DISCONNECT", "socket": left.id, "consumer": consumer},
                 )
+
+
+def _is_known(consumer: Connection) -> bool:
+    return consumer.admission is not None and consumer.admission.kind != "anonymous"
 
 
 def _consumers(connection: Connection, producer: Producer) -> list[str]:

@@ -80,12 +80,12 @@ class Protocol:
             *self._answer_login(left),
             *(Answer(frame.ref) for frame in left.held),
             *(Detach(id, each.queue) for each in left.subscriptions.values() if each.queue is not None),
-            *presence.gone(left, self._registry.realm(left.realm)),
+            *self._registry.bounded(left, presence.gone(left, self._registry.realm(left.realm))),
         ]
 
     def frame(self, id: str, event: object, payload: object, *, now: float, ref: Any) -> list[Action]:
         """One frame of a connection; `ref` comes back in its Answer."""
-        connection = self._registry.get(id)
+        connection, self._registry.now = self._registry.get(id), now
         if connection is None:
             return [Answer(ref)]
         if not is_record(connection.admission) and not connection.bucket.take(now):
@@ -133,6 +133,7 @@ class Protocol:
 
     def tidy(self, *, now: float) -> list[Action]:
         """Give up what has not gone on for long; call it every few seconds."""
+        self._registry.now = now
         return [
             error(connection, -2, "A message in pieces was given up: nothing more of it came")
             for connection in self._registry.all_admitted()

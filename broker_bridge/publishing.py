@@ -16,6 +16,8 @@ from broker_bridge.registry import Registry
 from broker_bridge.said import Said
 from broker_bridge.subscriptions import fold, like_the_records, reserved
 
+BOUNDS = f"at most {frames.MOST_VALUES:,} values, nested less than {frames.DEEPEST} deep"
+
 
 def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
     """Register a producer's name, and tell it of its subscribers."""
@@ -30,7 +32,8 @@ def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterat
     else:
         id = frames.text(body.get("id"), limit=registry.limits.text) or connection.id
         connection.producers[fold(name)] = registered = Producer(name, id)
-        yield from presence.registered(connection, registered, registry.realm(connection.realm))
+        notices = presence.registered(connection, registered, registry.realm(connection.realm))
+        yield from registry.bounded(connection, notices)
 
 
 def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
@@ -41,7 +44,7 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
         return
     body = frames.body(frame.payload)
     if body is None:
-        yield error(connection, -2, f"PRODUCE needs an object, nested less than {frames.DEEPEST} deep")
+        yield error(connection, -2, f"PRODUCE needs an object of {BOUNDS}")
         return
     event = frames.text(body.get("event"), limit=registry.limits.text)
     name = frames.text(body.get("from", "ANONYMOUS"), limit=registry.limits.text)
@@ -55,18 +58,7 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
     elif reserved(name, event):
         yield from _relay_nudge(registry, connection, body)
     else:
-        connection.producers.setdefault(fold(name), Producer(name, connection.id))
-        said = Said.read(body, name=name, event=event)
-        if body.get("method") == "broadcast":
-            yield from _broadcast(registry, connection, said, body)
-        elif registry.keeps:
-            assert connection.realm is not None
-            yield Find(connection.id, frame, connection.realm, said)
-        elif said.guaranteed:
-            yield error(connection, -7, NOT_OFFERED)
-        else:
-            assert connection.realm is not None
-            yield from routing.to_subscribers(registry, connection.realm, said)[0]
+        yield from _deliver(registry, connection, frame, body, Said.read(body, name=name, event=event))
 
 
 def nudge_deliveries(registry: Registry, nudge: Nudge, realm: str, names: frozenset[str]) -> Iterator[Emit]:
@@ -95,17 +87,36 @@ def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) 
         yield PassOn(Parcel(realm, names, nudge))
 
 
-def _broadcast(registry: Registry, connection: Connection, said: Said, body: frames.Body) -> Iterator[Action]:
+def _deliver(
+    registry: Registry, connection: Connection, frame: Frame, body: frames.Body, said: Said
+) -> Iterator[Action]:
+    """Send a message on its way, and hold its producer's name from then on; what is refused holds none."""
+    assert connection.realm is not None
+    is_broadcast, to_group = body.get("method") == "broadcast", body.get("broadcast") == "group"
     group = frames.text(body.get("group"), limit=registry.limits.text)
-    heard_as = map(fold, routing.names_of_broadcast(said))
-    if any(like_the_records(name.removeprefix("consume-")) for name in heard_as):
+    if is_broadcast and any(map(_is_like_the_records, routing.names_of_broadcast(said))):
         yield auth_fail(connection, 403, "A broadcast cannot bear a name that begins like the record's")
-    elif body.get("broadcast") != "group":
-        yield from routing.to_realm(registry, connection.realm, said)
-    elif group is not None:
-        yield from routing.to_group(registry, connection.realm, group, said)
-    else:
+        return
+    if is_broadcast and to_group and group is None:
         yield error(connection, -2, "A broadcast to a group names it in group")
+        return
+    if not is_broadcast and said.guaranteed and not registry.keeps:
+        yield error(connection, -7, NOT_OFFERED)
+        return
+    connection.producers.setdefault(said.producer, Producer(said.envelope["from"], connection.id))
+    if is_broadcast and to_group and group is not None:
+        yield from routing.to_group(registry, connection.realm, group, said)
+    elif is_broadcast:
+        yield from routing.to_realm(registry, connection.realm, said)
+    elif registry.keeps:
+        yield Find(connection.id, frame, connection.realm, said)
+    else:
+        yield from routing.to_subscribers(registry, connection.realm, said)[0]
+
+
+def _is_like_the_records(delivered: str) -> bool:
+    """Whether the name of a delivery is, or begins like, those that the record is heard under."""
+    return like_the_records(fold(delivered).removeprefix("consume-"))
 
 
 def _why_not(registry: Registry, connection: Connection, name: str, otherwise: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from itertools import takewhile
 
+from broker_bridge.actions import Emit
 from broker_bridge.chunks import Budget, Transfers
 from broker_bridge.connection import Connection
-from broker_bridge.limits import Bucket, Limits
-from broker_bridge.nerve import Admission, Kind
+from broker_bridge.limits import Bucket, Buckets, Limits
+from broker_bridge.nerve import Admission
 
-GROUPS = PRODUCERS = 10_000
+GROUPS = 10_000
 
 
 class Registry:
@@ -17,15 +19,18 @@ class Registry:
 
     Attributes:
         keeps: whether there is a store for queues.
+        now: seconds of the clock, as they were last told.
     """
 
     def __init__(self, limits: Limits, *, keeps: bool = False) -> None:
-        self.limits, self.keeps = limits, keeps
+        self.limits, self.keeps, self.now = limits, keeps, 0.0
         self._connections: dict[str, Connection] = {}
         self._realms: dict[str, dict[str, Connection]] = {}
         self._consumers: dict[tuple[str, str, str, str], Connection] = {}
         self._budget = Budget(limits.assembling)
-        self._buckets: dict[tuple[str, Kind, str], Bucket] = {}
+        self._produced, self._noticed = (
+            Buckets(per_second=limits.produced_per_second, burst=limits.produced_burst) for _ in range(2)
+        )
         self._turns: dict[tuple[str | None, str], int] = {}
 
     def open(self, id: str, *, now: float) -> None:
@@ -87,17 +92,15 @@ class Registry:
         return count
 
     def may_produce(self, admission: Admission, *, now: float) -> bool:
-        """Count a message of an owner, over whichever link; False when there were too many.
+        """Count a message of an owner, over whichever link; False when there were too many."""
+        return self._produced.of(admission.owner, now=now).take(now)
 
-        Of very many owners, those who produced nothing for longest begin anew.
-        """
-        bucket = self._buckets.pop(admission.owner, None) or Bucket(
-            per_second=self.limits.produced_per_second, burst=self.limits.produced_burst, now=now
-        )
-        self._buckets[admission.owner] = bucket
-        if len(self._buckets) > PRODUCERS:
-            del self._buckets[next(iter(self._buckets))]
-        return bucket.take(now)
+    def bounded(self, cause: Connection, notices: Iterable[Emit]) -> Iterator[Emit]:
+        """As many notices to others as the owner of a connection may cause now; the rest is left out."""
+        if cause.admission is None:
+            return iter(())
+        bucket = self._noticed.of(cause.admission.owner, now=self.now)
+        return takewhile(lambda _: bucket.take(self.now), notices)
 
     def producer_is_anothers(self, admission: Admission, folded: str) -> bool:
         """Whether somebody else of the realm holds this producer's name now."""

@@ -17,7 +17,7 @@ from api.services import names
 from api.services.fields import NAME
 from api.store import audit
 from api.store import nerve_queues as store
-from broker_bridge import queues
+from broker_bridge import frames, queues
 from broker_bridge.queues import Batch, Kept, Queue, Retry, Unkept, Verdict
 from broker_bridge.subscriptions import Subscription
 
@@ -126,7 +126,7 @@ class NerveQueues:
         self, realm: str, wanted: Collection[int], envelope: dict[str, Any], *, seconds: float
     ) -> Collection[int]:
         """See `Store.keep`."""
-        text = json.dumps(envelope)
+        text = frames.dumps(envelope)
         async with _asked():
             await self._count(realm, wanted)
             roomy = {queue for queue in wanted if self._rooms[queue].take(len(text))}

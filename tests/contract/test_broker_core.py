@@ -26,6 +26,7 @@ from broker_bridge.actions import (
     LookAgain,
     Open,
 )
+from broker_bridge.frames import MOST_VALUES, TooMany, loads
 from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
 from broker_bridge.memory_store import MemoryStore
@@ -802,6 +803,93 @@ def test_a_message_that_is_nested_too_deep_is_called_so() -> None:
     hall.send("tool", "PRODUCE", {"event": "done", "from": "build", "message": deep})
     (refusal,) = hall.events("tool", "ERROR")
     assert "500 deep" in refusal["message"]
+
+
+@pytest.mark.parametrize("value", ["1", "[]", '{"a":1}', '"a"', '"\\"a"'])
+def test_a_frame_holds_many_values_but_not_without_end(value: str) -> None:
+    def listed(values: int) -> str:
+        return f"[{','.join([value] * values)}]"
+
+    assert len(loads(listed(MOST_VALUES))) == MOST_VALUES
+    with pytest.raises(TooMany):
+        loads(listed(MOST_VALUES + 1))
+
+
+@pytest.mark.parametrize("text", ["a, ", "\\\\, ", '\\", ', "[,", r"\n,"])
+def test_commas_in_text_are_no_values(text: str) -> None:
+    assert loads(f'["{text * (MOST_VALUES + 1)}"]') == [json.loads(f'"{text}"') * (MOST_VALUES + 1)]
+
+
+def test_a_message_in_pieces_of_too_many_values_is_an_error() -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac", producer="build", event="done")
+    hall.log_in("tool", "tok-tool")
+    text = json.dumps({"event": "done", "from": "build", "message": [1] * (MOST_VALUES + 1)})
+    for index, data in enumerate((text[:100_000], text[100_000:])):
+        hall.send("tool", "PRODUCE_CHUNK", {"transferId": "t", "index": index, "total": 2, "data": data})
+    assert [refusal["code"] for refusal in hall.events("tool", "ERROR")] == [-2]
+    assert hall.consumed("ear") == []
+
+
+def test_nobody_is_told_of_strangers_who_are_told_of_producers() -> None:
+    hall = Hall(lookup_at_once=False)
+    for id, admission in (("program", CLIENT), ("open0", STRANGERS["open0"])):
+        admitted(hall, id, admission)
+    hall.send("program", "PRODUCER", {"name": "early", "id": "p"})
+    hall.send("open0", "CONSUMER", {"name": "come and see", "id": "s"})
+    hall.send("open0", "SUBSCRIBE", {"event": "x", "producer": "TYO-MQ-ALL", "consumer": "come and see"})
+    hall.send("program", "PRODUCER", {"name": "late", "id": "p"})
+    assert [notice["producer"] for notice in hall.events("open0", "CONNECT-s")] == ["late"]
+    hall.perform(hall.core.disconnected("open0"))
+    assert {event for event, _ in hall.sent["program"]} == {"AUTH_OK"}
+
+
+def test_how_many_notices_one_holder_causes_is_bounded() -> None:
+    hall = Hall(Limits(produced_per_second=0.5, produced_burst=5), lookup_at_once=False)
+    for id, admission in (("a", CLIENT), ("b", CLIENT), ("ear", ADMISSIONS["tok-devmac"])):
+        admitted(hall, id, admission)
+    for number in range(20):
+        hall.send("ear", "SUBSCRIBE", {"event": str(number), "producer": "TYO-MQ-ALL"})
+    for id in ("a", "b", "a"):
+        hall.send(id, "PRODUCER", {"name": "build", "id": "build"})
+    told = [event for id in hall.sent for event, _ in hall.sent[id] if event != "AUTH_OK"]
+    assert 0 < len(told) <= 6
+    hall.perform(hall.core.disconnected("ear"))
+    assert [len(hall.events(id, "DISCONNECT-build")) for id in ("a", "b")] == [1, 1]
+
+
+@pytest.mark.parametrize("bad", ["a\nb", "\x1b[2J", "\u202egnp", "\ud800", "a\0"])
+def test_no_name_steers_the_screen_that_shows_it(bad: str) -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac", producer="TYO-MQ-ALL", event="done")
+    hall.log_in("tool", "tok-tool")
+    hall.send("ear", "CONSUMER", {"name": bad})
+    hall.subscribe("ear", event=bad)
+    for frame in ({"name": bad}, {"name": "build", "id": bad}):
+        hall.send("tool", "PRODUCER", frame)
+    for frame in ({"event": bad, "from": "build"}, {"event": "done", "from": bad}):
+        hall.send("tool", "PRODUCE", {**frame, "message": 1})
+    codes = {id: [refusal["code"] for refusal in hall.events(id, "ERROR")] for id in ("ear", "tool")}
+    assert codes == {"ear": [-1, -2], "tool": [-1, -2, -2]}
+    assert bad not in "".join(event for id in hall.sent for event, _ in hall.sent[id])
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"event": "x", "from": "agent-comms-lie", "method": "broadcast"},
+        {"event": "x", "from": "one", "method": "broadcast", "broadcast": "group"},
+        {"event": "x", "from": "one", "guaranteed": True},
+    ],
+)
+def test_what_is_refused_takes_none_of_a_producers_names(refused: Any) -> None:
+    hall = Hall(Limits(names=1))
+    hall.log_in("ear", "tok-devmac", producer="build", event="done")
+    hall.log_in("tool", "tok-tool")
+    hall.send("tool", "PRODUCE", refused)
+    assert hall.events("tool", "ERROR") or hall.events("tool", "AUTH_FAIL")
+    hall.send("tool", "PRODUCE", {"event": "done", "from": "build", "message": 1})
+    assert len(hall.consumed("ear")) == 1
 
 
 def test_whoever_hears_any_producer_learns_of_one_that_comes_and_goes() -> None:

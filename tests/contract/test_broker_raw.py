@@ -204,6 +204,15 @@ async def test_a_message_that_is_nested_too_deep_is_an_error(
         assert json.loads((await link.answer('42["ERROR"'))[2:])[1]["code"] == -2
 
 
+@pytest.mark.parametrize("as_text", [False, True], ids=["object", "text"])
+@both_transports
+async def test_a_message_of_too_many_values_is_an_error(as_text: bool, polling: bool) -> None:
+    body = f'{{"event":"done","from":"build","message":[{"1," * 50_000}1]}}'
+    async with served() as (_, url), raw(url, polling=polling, token="tok-tool") as link:
+        await link.send(f'42["PRODUCE",{json.dumps(body) if as_text else body}]')
+        assert "50,000 values" in await link.answer('42["ERROR"')
+
+
 async def test_a_message_that_is_nested_a_little_is_heard() -> None:
     async with served() as (_, url), ear(url, "tok-devmac") as it, ear(url, "tok-tool") as tool:
         await it.subscribe(producer="build", event="done")

@@ -85,7 +85,7 @@ class Retention:
             await asyncio.sleep(PAUSE_SECONDS)
         more = True
         while more:
-            more = await self._forget_batches(realm.realm_id) >= MOST
+            more = await self._forget(realm.realm_id) >= MOST
             await asyncio.sleep(PAUSE_SECONDS)
         if done.deleted or done.expired:
             log.info("messages_pruned", realm=done.realm, deleted=done.deleted, expired=done.expired)
@@ -113,8 +113,9 @@ class Retention:
         done.expired += expired
         return int(page.last_id) if page.all_old else None
 
-    async def _forget_batches(self, realm_id: int) -> int:
+    async def _forget(self, realm_id: int) -> int:
         async with self._db.transaction() as tx:
             if not await store.begin(tx):
                 return 0
-            return await store.forget_batches(tx, realm_id=realm_id, most=MOST)
+            batches = await store.forget_batches(tx, realm_id=realm_id, most=MOST)
+            return max(batches, await store.forget_absences(tx, realm_id=realm_id, most=MOST))

@@ -45,6 +45,14 @@ THERE = """
 BRIEFED = "(m.expires_at IS NOT NULL OR COALESCE(m.created_at > c.briefed_since, true))"
 """Said after the time that the reader's briefing reaches back to, or with an expiry of its own."""
 
+OFFERED = f"""(
+    m.id > c.since_id AND {BRIEFED}
+    AND (m.expires_at > greatest(c.joined_at, (
+            SELECT max(p.ended_at) FROM past_retirements p
+             WHERE p.realm_id = r.realm_id AND p.agent_id = r.agent_id))) IS NOT FALSE
+)"""
+"""Of what was said before the member came, or came again to life: it waited for them when they did."""
+
 WAITS = f"({DELIVERABLE} AND {BRIEFED})"
 """What poll hands over and unread counts, behind the reader's cursor."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from api.store.door import Door
-from api.store.predicates import ADDRESSED, HANDED, HEARS, MEMBER, THERE, state
+from api.store.predicates import ADDRESSED, HANDED, HEARS, MEMBER, OFFERED, THERE, state
 
 # Reading is a committed batch that held the message, not a cursor that went past it. Whoever the message was
-# for, or has read it, stays in its receipt when they go.
+# for, or has read it, stays in its receipt when they go; who came later is in it when it was theirs to read.
 RECEIPT = f"""
     SELECT r.handle AS agent, {state("$3")} AS state, r.offline_since,
            there.then AS accepted,
@@ -31,7 +31,7 @@ RECEIPT = f"""
      CROSS JOIN LATERAL ({THERE}) there
      WHERE m.realm_id = $1 AND m.id = $2 AND {HEARS} AND {ADDRESSED}
        AND (r.retired_at IS NULL OR r.retired_at > m.created_at)
-       AND ({MEMBER} OR read.at IS NOT NULL OR there.then)
+       AND (({MEMBER} AND {OFFERED}) OR read.at IS NOT NULL OR there.then)
      ORDER BY r.handle
 """
 

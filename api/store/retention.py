@@ -76,6 +76,33 @@ FORGET_BATCHES = """
        AND NOT EXISTS (SELECT FROM batch_rooms k WHERE k.realm_id = b.realm_id AND k.batch_id = b.batch_id)
 """
 
+# Who was a member, or retired, only before the oldest of what is left was said: no receipt asks for it.
+FORGET_MEMBERSHIPS = """
+    DELETE FROM past_members gone
+     USING (SELECT p.agent_id, p.conv_id, p.joined_at
+              FROM past_members p
+              LEFT JOIN LATERAL (SELECT x.created_at FROM conv_messages x
+                                  WHERE x.realm_id = p.realm_id AND x.conv_id = p.conv_id
+                                  ORDER BY x.id LIMIT 1) oldest ON true
+             WHERE p.realm_id = :realm_id AND p.left_at < clock_timestamp() - interval '1 day'
+               AND (p.left_at < oldest.created_at) IS NOT FALSE
+             LIMIT :most) found
+     WHERE gone.realm_id = :realm_id AND gone.agent_id = found.agent_id AND gone.conv_id = found.conv_id
+       AND gone.joined_at = found.joined_at
+"""
+FORGET_RETIREMENTS = f"""
+    DELETE FROM past_retirements gone
+     USING (SELECT p.agent_id, p.retired_at
+              FROM past_retirements p
+              LEFT JOIN (SELECT created_at FROM conv_messages
+                          WHERE realm_id = :realm_id ORDER BY id LIMIT 1) oldest ON true
+             WHERE p.realm_id = :realm_id AND p.ended_at < clock_timestamp() - interval '1 day'
+               AND (p.ended_at < oldest.created_at - {OVERLAP}) IS NOT FALSE
+             LIMIT :most) found
+     WHERE gone.realm_id = :realm_id AND gone.agent_id = found.agent_id
+       AND gone.retired_at = found.retired_at
+"""
+
 
 async def wanted(
     connection: AsyncConnection, *, realm: str | None, keep_days: int | None, forced: int | None
@@ -124,3 +151,11 @@ async def forget_batches(connection: AsyncConnection, *, realm_id: int, most: in
     if batches:
         await connection.execute(sa.text(FORGET_BATCHES), {"realm_id": realm_id, "batches": batches})
     return len(batches)
+
+
+async def forget_absences(connection: AsyncConnection, *, realm_id: int, most: int) -> int:
+    """Delete what is known of who was there or away before the oldest message; the most rows of one kind."""
+    values = {"realm_id": realm_id, "most": most}
+    memberships = await connection.execute(sa.text(FORGET_MEMBERSHIPS), values)
+    retirements = await connection.execute(sa.text(FORGET_RETIREMENTS), values)
+    return max(memberships.rowcount, retirements.rowcount)

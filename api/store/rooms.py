@@ -28,18 +28,21 @@ JOIN = f"""
          WHERE m.realm_id = :realm_id AND m.conv_id = :conv_id AND {WAITS}
          ORDER BY m.id DESC LIMIT :backfill) AS earlier),
     past AS (
-        INSERT INTO past_members (realm_id, agent_id, conv_id, joined_at, left_at, since_id)
-        SELECT realm_id, agent_id, conv_id, joined_at, left_at, least(last_read_id, replay_until_id)
-          FROM conv_members
+        INSERT INTO past_members (realm_id, agent_id, conv_id, joined_at, left_at)
+        SELECT realm_id, agent_id, conv_id, joined_at, left_at
+          FROM conv_members, newest
          WHERE realm_id = :realm_id AND agent_id = :agent_id AND conv_id = :conv_id AND left_at IS NOT NULL
+           AND newest.id > replay_until_id
             ON CONFLICT DO NOTHING)
-    INSERT INTO conv_members (realm_id, agent_id, conv_id, last_read_id, replay_until_id, briefed_since)
-    SELECT :realm_id, :agent_id, :conv_id, coalesce(oldest.id - 1, newest.id), newest.id, c.briefed_since
-      FROM oldest, newest, c
+    INSERT INTO conv_members
+           (realm_id, agent_id, conv_id, last_read_id, since_id, replay_until_id, briefed_since)
+    SELECT :realm_id, :agent_id, :conv_id, opened.id, opened.id, newest.id, c.briefed_since
+      FROM oldest, newest, c, LATERAL (SELECT coalesce(oldest.id - 1, newest.id) AS id) opened
         ON CONFLICT (realm_id, agent_id, conv_id) DO UPDATE
        SET left_at = NULL, joined_at = clock_timestamp(), replay_until_id = excluded.replay_until_id,
            briefed_since = excluded.briefed_since,
-           last_read_id = greatest(conv_members.read_id, excluded.last_read_id)
+           last_read_id = greatest(conv_members.read_id, excluded.last_read_id),
+           since_id = greatest(conv_members.read_id, excluded.since_id)
      WHERE conv_members.left_at IS NOT NULL
 """
 

@@ -241,6 +241,8 @@ conv_members = sa.Table(
     # How far batches went that were handed over and dropped: what comes again of them is marked.
     sa.Column("handed_id", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("replay_until_id", sa.BigInteger, nullable=False, server_default="0"),
+    # Where the cursor was when they joined: of what was said before, what came later was theirs to read.
+    sa.Column("since_id", sa.BigInteger, nullable=False, server_default="0"),
     # What was said before this is heard only if it has an expiry of its own; null: all is heard.
     _moment("briefed_since"),
     _moment("joined_at", nullable=False),
@@ -250,7 +252,7 @@ conv_members = sa.Table(
     sa.Index("conv_members_room_idx", "realm_id", "conv_id", postgresql_where=sa.text("left_at IS NULL")),
 )
 
-# Memberships that ended before the one that conv_members knows.
+# Memberships that ended before the one that conv_members knows, and in which something may have been said.
 past_members = sa.Table(
     "past_members",
     metadata,
@@ -259,7 +261,6 @@ past_members = sa.Table(
     sa.Column("conv_id", sa.BigInteger, primary_key=True),
     sa.Column("joined_at", sa.TIMESTAMP(timezone=True), primary_key=True),
     sa.Column("left_at", sa.TIMESTAMP(timezone=True), nullable=False),
-    sa.Column("since_id", sa.BigInteger, nullable=False),  # what came later was for this member to read
     _agent("agent_id"),
     _room(),
 )

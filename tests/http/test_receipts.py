@@ -113,6 +113,30 @@ async def test_a_session_that_comes_again_was_not_there_meanwhile(record: Runnin
         assert (await reader.post("/v1/checkout")).status == 200
 
 
+async def test_who_could_never_be_given_a_message_is_not_among_those_who_have_not_read_it(
+    record: Running, database_url: str
+) -> None:
+    box, speaker, reader = await pair(record)
+    assert (await reader.post("/v1/checkout")).status == 200
+    missed = await said(speaker, "api", "while they are away", ttl_seconds=900)
+    stays = await said(speaker, "api", "this, too")
+    await run_sql(database_url, f"{EXPIRE}{missed}")
+    await come_again(record, reader)
+    all_, none, skips = [await record.session(box) for _ in range(3)]
+    for party, backfill in ((all_, "all"), (none, "none"), (skips, "all")):
+        assert (await party.post("/v1/rooms/api/join", {"backfill": backfill})).status == 200
+    assert (await skips.post("/v1/ack", {"rooms": {"api": stays}})).status == 200
+    assert await names(speaker, missed, "unread_by") == []
+    why = {each["agent"]: each["why"] for each in (await receipt(speaker, stays))["unread_by"]}
+    assert set(why) == {reader.agent, all_.agent, skips.agent}
+    assert why[skips.agent] == "skipped"
+    assert (await polled(all_))[0] == [stays]
+    assert await names(speaker, stays, "read_by") == [all_.agent]
+    last = await said(speaker, "api", "expires when they have come", ttl_seconds=900)
+    await run_sql(database_url, f"{EXPIRE}{last}")
+    assert set(await names(speaker, last, "unread_by")) == {reader.agent, all_.agent, none.agent, skips.agent}
+
+
 async def test_an_addressee_that_joins_again_past_a_message_and_retires_has_not_read_it(
     record: Running,
 ) -> None:

@@ -77,6 +77,46 @@ async def test_what_was_read_and_is_old_goes_with_its_receipts(record: Running, 
     assert again.deleted == 0
 
 
+async def test_who_was_there_is_remembered_for_as_long_as_something_is_left_of_what_was_said(
+    record: Running, database_url: str
+) -> None:
+    _, speaker, reader = await pair(record)
+    known = "SELECT (SELECT count(*) FROM past_members), (SELECT count(*) FROM past_retirements)"
+
+    async def comes_and_goes(times: int) -> None:
+        for _ in range(times):
+            assert (await reader.post("/v1/rooms/api/leave")).status == 200
+            assert (await reader.post("/v1/rooms/api/join")).status == 200
+
+    await comes_and_goes(3)
+    assert await rows(database_url, known) == [(0, 0)], "nothing was said meanwhile"
+    old = await said(speaker, "api", "old")
+    await comes_and_goes(3)
+    assert (await reader.post("/v1/checkout")).status == 200
+    resumed = await reader.speaking_as(None).post("/v1/checkin", {"resume": reader.agent})
+    assert resumed.status == 200
+    assert await bodies(reader) == ["old"]
+    assert await rows(database_url, known) == [(1, 1)]
+    connection = await asyncpg.connect(database_url)
+    try:
+        for table, columns in {
+            "conv_messages": ("created_at",),
+            "past_members": ("joined_at", "left_at"),
+            "past_retirements": ("retired_at", "ended_at"),
+        }.items():
+            moved = ", ".join(f"{column} = {column} - interval '40 days'" for column in columns)
+            await connection.execute(f"UPDATE {table} SET {moved}")
+    finally:
+        await connection.close()
+    await prune(database_url, keep_days=50)
+    assert await rows(database_url, known) == [(1, 1)]
+    accepted = (await speaker.get(f"/v1/messages/{old}")).body["receipt"]["accepted"]
+    assert [one["agent"] for one in accepted] == [reader.agent]
+    await said(speaker, "api", "young")
+    await prune(database_url, keep_days=30)
+    assert await rows(database_url, known) == [(0, 0)]
+
+
 async def test_unread_counts_are_what_poll_returns_before_between_and_after(
     record: Running, database_url: str
 ) -> None:

@@ -34,7 +34,7 @@ class Who:
     member: bool
     realm: str = "main"
     briefed: frozenset[str] | None = None
-    """Of whoever came when all had been said: the addresses of which it hears what was before."""
+    """Of whoever came when all had been said: the rooms and addresses of which it hears what was before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,7 @@ def is_fed(who: Who, what: What) -> bool:
 
 def is_delivered(who: Who, what: What) -> bool:
     """Handed over and counted."""
-    waits = who.briefed is None or (not what.in_room and what.to in who.briefed)
-    return is_fed(who, what) and waits
+    return is_fed(who, what) and (who.briefed is None or what.room in who.briefed)
 
 
 def reaches(scene: Scene, by: Who, to: str) -> bool:
@@ -156,14 +155,16 @@ async def arrive(record: Running) -> dict[str, Who]:
     }
 
 
-async def arrive_late(record: Running, devmac: Who) -> Who:
-    """A session that comes when all has been said, and joins the room without what was said there."""
+async def arrive_late(record: Running, devmac: Who, *, backfill: str) -> Who:
+    """A session that comes when all has been said, and joins the room with what was before, or without."""
     party = await record.session(devmac.party, "reach")
-    joined = await party.post(f"/v1/rooms/{ROOM}/join", {"backfill": "none"})
+    joined = await party.post(f"/v1/rooms/{ROOM}/join", {"backfill": backfill})
     assert joined.status == 200
-    briefed = frozenset({"devmac-agent-reach", "reach", "everyone"})
+    addresses = {"devmac-agent-reach", "reach", "everyone"}
+    briefed = frozenset({f"@{each}" for each in addresses} | ({ROOM} if backfill == "all" else set()))
     handle = str(party.agent)
-    return Who(party, handle, "session", "devmac", briefed | {handle, "devmac"}, member=True, briefed=briefed)
+    every = frozenset(addresses | {handle, "devmac"})
+    return Who(party, handle, "session", "devmac", every, member=True, briefed=briefed)
 
 
 async def speak(scene: Scene) -> None:
@@ -229,7 +230,8 @@ async def scene(record: Running) -> Scene:
         assert (await who["left"].party.post(f"/v1/rooms/{room}/leave")).status == 200
     assert (await who["elsewhere, person"].party.post(f"/v1/rooms/{NOBODYS}/leave")).status == 200
     assert (await who["retired"].party.post("/v1/checkout")).status == 200
-    who["late"] = await arrive_late(record, who["other bare box"])
+    who["late"] = await arrive_late(record, who["other bare box"], backfill="none")
+    who["late, with what was before"] = await arrive_late(record, who["other bare box"], backfill="all")
     return scene
 
 
@@ -338,11 +340,12 @@ def may_see_undelivered(scene: Scene, who: Who, what: What) -> bool:
 
 
 def audience(scene: Scene, what: What) -> tuple[set[str], set[str]]:
-    """For whom it was when it was said, and those with whoever it became for since: who left stays named."""
+    """For whom it was when it was said, and those with whoever was given it since: who left stays named."""
     left = scene.who["left"]
     lost = {left} if what.in_room and matches(left, what) and hears(left, what) else set()
-    all_ = {each for each in scene.who.values() if is_for(each, what)} | lost
-    return {each.handle for each in all_ if each.briefed is None}, {each.handle for each in all_}
+    then = {each for each in scene.who.values() if each.briefed is None and is_for(each, what)} | lost
+    since = {each for each in scene.who.values() if each.briefed is not None and is_delivered(each, what)}
+    return {each.handle for each in then}, {each.handle for each in then | since}
 
 
 async def test_every_surface_shows_everybody_what_the_one_predicate_says(scene: Scene) -> None:

@@ -49,6 +49,10 @@ class Place:
     handed: int = 0
     since: int | None = None
     """The day that a briefing reaches back to; None: everything is heard."""
+    opened: int = 0
+    """Where the cursor was when the agent joined."""
+    missed: frozenset[int] = frozenset()
+    """What had expired when the agent joined."""
     left_at: int = 0
     """The room's newest message when the agent left."""
     before: tuple[tuple[int, int], ...] = ()
@@ -150,7 +154,8 @@ class Truth:
         count = {"none": 0, "all": len(heard)}.get(str(backfill), backfill)
         assert isinstance(count, int)
         shown = heard[len(heard) - min(count, len(heard)) :]
-        places[room].read_to = max(shown[0] - 1 if shown else newest, read)
+        places[room].read_to = places[room].opened = max(shown[0] - 1 if shown else newest, read)
+        places[room].missed = frozenset(message.id for message in self.in_room(room) if message.expired)
 
     def leave(self, agent: Agent, room: str) -> None:
         """Be a member no longer."""
@@ -165,9 +170,12 @@ class Truth:
 
     def waits(self, agent: Agent, message: Said) -> bool:
         """Whether the message is handed over and counted when the cursor is before it."""
+        return self.briefed(agent, message) and self.deliverable(agent, message)
+
+    def briefed(self, agent: Agent, message: Said) -> bool:
+        """Whether what this member hears of before reaches back to the message."""
         since = self.readers[agent].places[message.room].since
-        briefed = since is None or message.lasts or message.day >= since
-        return briefed and self.deliverable(agent, message)
+        return since is None or message.lasts or message.day >= since
 
     def deliverable(self, agent: Agent, message: Said) -> bool:
         """Whether the message is for this member."""
@@ -187,23 +195,32 @@ class Truth:
         }
 
     def concerned(self, message: Said) -> set[str]:
-        """Who may hear it now, were it not for its expiry; who might have and left; who has read it."""
+        """Who was there when it was said; who was given it when they came; who has read it."""
         return {
             agent.handle
             for agent in self.agents
             if self.meant(agent, message)
             and (
-                self.member(agent, message.room)
+                self.offered(agent, message)
                 or self.was_member(agent, message)
                 or message.id in self.taken(agent)
             )
         }
 
-    def was_member(self, agent: Agent, message: Said) -> bool:
-        """Whether the agent was in the room when this was said, and has left it since."""
+    def offered(self, agent: Agent, message: Said) -> bool:
+        """Whether this member's cursor opened before the message, and it was to be handed over then."""
         place = self.readers[agent].places.get(message.room)
-        spells = (*place.before, (place.replay_to, place.left_at)) if place else ()
-        return any(joined < message.id <= left for joined, left in spells)
+        if place is None or not place.member or message.id in place.missed:
+            return False
+        return message.id > place.opened and self.briefed(agent, message)
+
+    def was_member(self, agent: Agent, message: Said) -> bool:
+        """Whether the agent was in the room when this was said."""
+        place = self.readers[agent].places.get(message.room)
+        if place is None:
+            return False
+        last = (place.replay_to, message.id if place.member else place.left_at)
+        return any(joined < message.id <= left for joined, left in (*place.before, last))
 
     def waiting(self, agent: Agent, *, behind_lease: bool = False) -> dict[str, list[Said]]:
         """What is behind the cursor, by room; with `behind_lease` without a batch whose lease is fresh."""

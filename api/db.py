@@ -270,6 +270,23 @@ async def _connect(dsn: str, settings: Mapping[str, str] = {}) -> asyncpg.Connec
     )
 
 
+@contextlib.asynccontextmanager
+async def part(transaction: Transaction) -> AsyncIterator[None]:
+    """A part of a transaction that can be refused without the rest of it.
+
+    Raises:
+        Refused: for a value or a constraint; nothing of the part took effect.
+    """
+    try:
+        async with transaction.begin_nested():
+            yield
+    except DBAPIError as error:
+        cause = getattr(error.orig, "__cause__", None)
+        if isinstance(cause, asyncpg.DataError | asyncpg.IntegrityConstraintViolationError):
+            raise Refused(cause.sqlstate, getattr(cause, "constraint_name", None)) from error
+        raise
+
+
 def _is(error: DBAPIError, *kinds: type[BaseException]) -> bool:
     return isinstance(getattr(error.orig, "__cause__", None), kinds)
 

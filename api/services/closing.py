@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 import structlog
 
-from api.db import Database
+from api.db import Database, Refused, Transaction, part
 from api.errors import RecordDown, RoomHeldUp
 from api.models import Caller
 from api.services.envelope import Message, from_row, more
@@ -117,13 +118,22 @@ class Closing:
                 )
                 for each in found:
                     if await store.note(tx, realm_id=each.realm_id, message_id=each.id, reason=each.reason):
-                        for report in await self._reports(each.realm_id, each.id, each.reason):
-                            stored = await self._system.store(tx, report)
-                            told += [stored] if stored else []
+                        told += await self._tell(tx, each)
                 more = len(found) >= MOST
                 if not more:
                     await store.end(tx, kind, turn.now)
             self._system.announce(told)
+
+    async def _tell(self, tx: Transaction, closed: Any) -> list[Told]:
+        """Report one message; where no report can be made of it, it is listed all the same."""
+        try:
+            async with part(tx):
+                reports = await self._reports(closed.realm_id, closed.id, closed.reason)
+                stored = [await self._system.store(tx, report) for report in reports]
+        except (Refused, LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
+            log.error("report_failed", message=closed.id, error=type(error).__name__)
+            return []
+        return [each for each in stored if each is not None]
 
     async def _reports(self, realm_id: int, message_id: int, reason: str) -> list[SystemMessage]:
         row = await store.closed(self._db, realm_id=realm_id, message_id=message_id)

@@ -54,7 +54,7 @@ class Relations:
         answered = await self._read(caller, "in_reply_to", new.in_reply_to)
         relayed = await self._read(caller, "relay_of", new.relay_of)
         if answered is not None and new.type == RESULT:
-            await self._check_result(caller, answered, new)
+            await self._check_result(caller, new)
         if relayed is not None and new.thread_id not in (None, relayed["thread_id"]):
             raise BadField("thread_id", "a relay joins the thread of what it relays; leave it out")
         parent = relayed or answered
@@ -100,8 +100,12 @@ class Relations:
             raise HopsUsedUp(thread_id=last["thread_id"], origin=origin or last["sender"])
         return int(hops)
 
-    async def _check_result(self, caller: Caller, request: Any, new: Any) -> None:
-        asked = msgspec.json.decode(request["payload"]) if request["payload"] is not None else {}
-        if "output_schema" in asked:
+    async def _check_result(self, caller: Caller, new: Any) -> None:
+        """It may answer the request itself, or a part, a question or an answer on the way to it."""
+        payload = await store.asked(
+            self._db, realm_id=caller.realm_id, agent_id=caller.agent_id, message_id=new.in_reply_to
+        )
+        if payload is not None:
             content = new.payload.get("content") if new.payload is not None else None
-            await self._schemas.check_content(caller, content, asked["output_schema"])
+            schema = msgspec.json.decode(payload)["output_schema"]
+            await self._schemas.check_content(caller, content, schema)

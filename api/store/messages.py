@@ -183,6 +183,29 @@ BY_ID = f"""
      WHERE m.realm_id = $1 AND m.id = $3 AND {READABLE}
 """
 
+ASKS = "coalesce(m.payload ? 'output_schema', false)"
+LONGEST_WAY = 1000
+"""Of replies to replies, so many are followed back to what was asked."""
+
+# Back along what was answered, as far as the caller may read it, to what was asked for first: a request, or
+# whatever else named a schema.
+ASKED = f"""
+    WITH RECURSIVE answered AS (
+        SELECT m.id, m.in_reply_to, m.type, {ASKS} AS asks, 1 AS steps
+          FROM conv_messages m WHERE m.realm_id = $1 AND m.id = $3
+         UNION ALL
+        SELECT m.id, m.in_reply_to, m.type, {ASKS}, steps + 1
+          FROM answered
+          JOIN conv_messages m ON m.realm_id = $1 AND m.id = answered.in_reply_to
+          JOIN conversations v ON v.realm_id = m.realm_id AND v.conv_id = m.conv_id
+          JOIN agents r ON r.realm_id = m.realm_id AND r.agent_id = $2
+         WHERE NOT answered.asks AND answered.type <> 'task.request' AND steps < {LONGEST_WAY} AND {READABLE}
+    )
+    SELECT m.payload::text AS payload
+      FROM answered JOIN conv_messages m ON m.realm_id = $1 AND m.id = answered.id
+     WHERE answered.asks
+"""
+
 # Where nothing was passed on yet, the others count; never the record's own, which have no sender.
 FEWEST_HOPS = f"""
     SELECT m.thread_id, m.hop_limit, s.handle AS sender
@@ -301,6 +324,12 @@ async def history(
     """A page of a room's messages, oldest first: the newest of them, or with `after` alone the next."""
     statement = OLDEST_FIRST if after is not None and before is None else NEWEST_FIRST
     return await db.fetch(statement, realm_id, conv_id, before, after, thread_id, limit)
+
+
+async def asked(db: Door, *, realm_id: int, agent_id: int, message_id: int) -> str | None:
+    """The payload, with a schema, of the nearest request that a reply to the message answers; or None."""
+    rows = await db.fetch(ASKED, realm_id, agent_id, message_id)
+    return rows[0]["payload"] if rows else None
 
 
 async def fewest_hops(db: Door, *, realm_id: int, agent_id: int, thread_id: str) -> list[Any]:

@@ -214,6 +214,37 @@ async def test_a_result_must_keep_the_form_that_was_asked_for(pair: tuple[Party,
     assert await bodies(speaker) == ["not yet", "not yet", "not yet", None]
 
 
+async def test_a_result_must_keep_it_too_where_parts_and_questions_lie_between(
+    pair: tuple[Party, Party],
+) -> None:
+    speaker, reader = pair
+
+    async def said_by(party: Party, type_: str, to: int | None, **payload: Any) -> Reply:
+        return await say(party, type=type_, in_reply_to=to, payload={"summary": "x", **payload})
+
+    async def id_of(party: Party, type_: str, to: int | None, **payload: Any) -> int:
+        reply = await said_by(party, type_, to, **payload)
+        assert reply.status == 201, reply
+        message_id: int = reply.body["message"]["id"]
+        return message_id
+
+    request = await id_of(speaker, "task.request", None, output_schema=NOTES)
+    partial = await id_of(reader, "task.partial", request, content=1)
+    question = await id_of(reader, "clarification.request", partial)
+    answer = await id_of(speaker, "note", question)
+    for way in (partial, question, answer):
+        wrong = await said_by(reader, "task.result", way, content={"notes": [1]})
+        assert (wrong.status, wrong.body["field"]) == (422, "payload.content"), wrong
+        assert (await said_by(reader, "task.result", way, content={"notes": ["a"]})).status == 201
+    of_its_own = await id_of(speaker, "task.request", partial)
+    assert (await said_by(reader, "task.result", of_its_own, content=1)).status == 201
+    assert (await speaker.post("/v1/rooms", {"name": "aside"})).status == 201
+    asked = {"type": "task.request", "payload": {"summary": "x", "output_schema": NOTES}}
+    hidden = (await speaker.post("/v1/rooms/aside/messages", asked)).body["message"]["id"]
+    told = await id_of(speaker, "note", hidden)
+    assert (await said_by(reader, "task.result", told, content=1)).status == 201
+
+
 NO_SCHEMAS: list[Any] = [
     {"type": "no such type"},
     {"$ref": "http://127.0.0.1:1/schema"},

@@ -268,6 +268,23 @@ async def test_a_kind_of_report_that_fails_keeps_no_other_from_being_made(
     assert [each["in_reply_to"] for each in await reported(speaker, 1)] == [kept]
 
 
+async def test_a_report_that_cannot_be_made_keeps_no_other_from_being_made_and_is_listed(
+    record: Running, database_url: str
+) -> None:
+    _, speaker, reader = await pair(record)
+    first, poisoned, last = [await sent(speaker, str(reader.agent)) for _ in range(3)]
+    await run_sql(
+        database_url,
+        "ALTER TABLE conv_messages ADD CONSTRAINT no_report"
+        f" CHECK (type <> 'delivery.undelivered' OR in_reply_to <> {poisoned})",
+    )
+    assert (await reader.post("/v1/checkout")).status == 200
+    assert {each["in_reply_to"] for each in await reported(speaker, 2)} == {first, last}
+    assert await listed(speaker) == [first, poisoned, last]
+    expired = await said(speaker, "api", "soon", ttl_seconds=0.2)
+    assert [each["in_reply_to"] for each in await reported(speaker, 1)] == [expired]
+
+
 async def test_what_nobody_was_there_for_is_noted_with_the_message_itself(
     record: Running, database_url: str
 ) -> None:

@@ -20,7 +20,7 @@ _VIEW = "#{?alternate_on,1,0} #{cursor_x} #{cursor_y}"
 _CLIENT = "client #{pane_id} #{client_activity}"
 _CLOSED = "closed"
 _FLAGS: tuple[Hold, ...] = ("pane gone", "copy mode", "input off", "synchronised panes")
-_FULL_SCREEN = frozenset({"claude-code", "opencode"})
+_FULL_SCREEN = frozenset({"claude-code", "codex", "opencode"})
 """Programs whose own screen is the alternate one."""
 
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from notifier.programs.claude_setup import CATCHUP, CATCHUP_FILE, hook_settings
+from tests.real.claude_sessions import PERMISSIONS
 from tests.real.npm import CLAUDE_CODE
-from tests.real.sessions import PERMISSIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "claude-code.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

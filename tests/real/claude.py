@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.real.model import Model
+from tests.real.shell import exported, make_folders, put_on_path
 from tests.real.terminal import Terminal, opened
 from tests.real.waiting import until
 
@@ -53,13 +51,11 @@ class Home:
 
 def moved_in(path: Path, program: Path, model: Model, **env: str) -> Home:
     """A home where `claude` is found, talks to the stand-in, asks nothing at its start and calls nobody."""
-    home = Home(path, {**_shell(path), **_program(path, model), **env})
-    home.project.mkdir(parents=True)
-    for private in ("run", "tmp"):
-        (path / private).mkdir(mode=0o700)
+    home = Home(path, {**exported(path, found_in=path / "bin"), **_program(path, model), **env})
+    make_folders(path)
     home.write("settings.json", json.dumps(MANUAL))
     (path / ".claude.json").write_text(json.dumps(_answered(home)), encoding="utf-8")
-    _put_on_path(home, program)
+    put_on_path(path / "bin", program, name="claude", typed=home.typed)
     return home
 
 
@@ -134,20 +130,6 @@ def started(
         yield claude
 
 
-def _shell(path: Path) -> dict[str, str]:
-    """Of the surrounding shell nothing but where programs are: ours, the environment's, the machine's."""
-    places = (str(path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"])
-    return {
-        "HOME": str(path),
-        "XDG_RUNTIME_DIR": str(path / "run"),
-        "TMPDIR": str(path / "tmp"),
-        "PATH": os.pathsep.join(places),
-        "LANG": "C.UTF-8",
-        "TERM": "xterm-256color",
-        "SHELL": "/bin/bash",
-    }
-
-
 def _program(path: Path, model: Model) -> dict[str, str]:
     """Calls to anywhere but the stand-in would come to it as to a proxy, and are held against the program."""
     return {
@@ -173,12 +155,3 @@ def _answered(home: Home) -> dict[str, Any]:
         "hasSeenAutoDefaultNotice": True,
         "hasSeenAutoDefaultNudge": True,
     }
-
-
-def _put_on_path(home: Home, program: Path) -> None:
-    """A command `claude` that becomes the program, with every byte that is typed at it kept."""
-    words = (sys.executable, "-I", str(Path(__file__).with_name("counted.py")), str(home.typed), str(program))
-    command = home.path / "bin" / "claude"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
-    command.chmod(0o700)

@@ -1,23 +1,24 @@
-"""A session of Codex that belongs to a Readyroom: started by `readyroom run`, in a room."""
+"""A session of Codex that belongs to a Readyroom, in a room."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from notifier.programs.codex_setup import RULES, RULES_FILE
+from notifier.programs.codex import PROGRAM
+from notifier.programs.codex_setup import RULES, RULES_FILE, for_session
 from tests.real.model import Model
 from tests.real.office import Office
+from tests.real.session import Session, handles, new_handle
+from tests.real.shell import exported, make_folders, put_on_path
 from tests.real.terminal import Terminal, opened
-from tests.real.waiting import until
 
 PROMPT = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
 """What its composer shows before a line."""
@@ -25,27 +26,26 @@ EMPTY = f"{PROMPT}Ask Codex to do anything"
 DIALOG = "Would you like to run the following command?"
 FIRST = "good morning"
 """The first prompt of each session: Codex calls no hook before it."""
+CATCHUP_KEYS = f"\x1b[200~{PROGRAM.catchup}\x1b[201~\r".encode()
+"""All that is ever typed: the line as one paste, and Enter."""
 _SAID_BY_TERMINAL = re.compile(rb"\x1b\[[\d;?>]*[cRuIO]|\x1b[P\]].*?(?:\x1b\\|\x07)|\x1b\[[IO]", re.DOTALL)
+
+Way = Literal["run", "tmux"]
+"""How it was started: by `readyroom run`, or with the same hooks and a server of its own but without it."""
 
 
 @dataclass(frozen=True)
 class Codex:
-    """One session, and all that it touches.
+    """One session of the program in a terminal.
 
     Attributes:
         home: the user's home folder; `.codex` in it is Codex's.
         typed_log: a copy of every byte that was typed at the program.
-        agent: its handle.
-        room: the room that it is in.
     """
 
     home: Path
     typed_log: Path
     terminal: Terminal
-    office: Office
-    model: Model
-    agent: str
-    room: str
 
     @property
     def project(self) -> Path:
@@ -55,20 +55,6 @@ class Codex:
     def typed(self) -> bytes:
         """Every byte that has reached its input, but for what a terminal says by itself."""
         return _SAID_BY_TERMINAL.sub(b"", self.typed_log.read_bytes())
-
-    def row(self) -> dict[str, Any]:
-        """What the notifier knows of it."""
-        return self.office.session(self.agent)
-
-    def until_row(self, **facts: object) -> None:
-        """Wait until the notifier knows all these facts."""
-        until(
-            lambda: facts.items() <= self.row().items(), lambda: f"{facts}, not {self.row()}\n{self.scene()}"
-        )
-
-    def until_shown(self, body: str, *, seconds: float = 40) -> None:
-        """Wait until the model has been shown a message's text as the result of its own poll."""
-        until(lambda: self.model.was_shown(f"> {body}"), lambda: f"{body!r}\n{self.scene()}", seconds=seconds)
 
     def prompt(self, text: str) -> None:
         """Give the program a line as a human does."""
@@ -81,63 +67,67 @@ class Codex:
         self.terminal.type(text)
         self.terminal.until_shown(PROMPT + text)
 
-    def scene(self) -> str:
-        """What a failure is understood by."""
-        return f"{self.terminal.screen()}\n{self.office.log()}\n{self.model.heard[-3:]}"
+
+CodexSession = Session[Codex]
+
+
+@contextmanager
+def started(
+    office: Office, program: Path, model: Model, folder: Path, command: Sequence[str], env: Mapping[str, str]
+) -> Iterator[Codex]:
+    """Run the program, or a command that runs it; several may share one home and one project."""
+    home, place = folder / "home", folder / f"s{len(list(folder.glob('s*')))}"
+    place.mkdir()
+    found_in = place / "bin"
+    shell = {
+        **exported(home, found_in=found_in),
+        "CODEX_HOME": str(home / ".codex"),
+        "OPENAI_API_KEY": "made-up",
+        **office.here,
+        **env,
+    }
+    _move_in(home, model)
+    put_on_path(found_in, program, name="codex", typed=place / "typed")
+    with opened(place, command, env=shell, cwd=home / "project") as terminal:
+        yield Codex(home, place / "typed", terminal)
 
 
 @contextmanager
 def seated(
-    office: Office, program: Path, model: Model, folder: Path, *, room: str, **env: str
-) -> Iterator[Codex]:
-    """A session in a room, idle after its first turn; several may share one home and one project."""
-    home, name = folder / "home", f"s{len(list(folder.glob('s*')))}"
-    place = folder / name
-    place.mkdir()
-    shell = {**_shell(home, place), **office.here, **env}
-    _move_in(home, place, program, model)
+    office: Office,
+    program: Path,
+    model: Model,
+    folder: Path,
+    *,
+    room: str,
+    way: Way = "run",
+    rung: str = "native",
+    arguments: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> Iterator[CodexSession]:
+    """A session in a room, idle after its first turn, which is woken by that rung first."""
     office.start_elsewhere(room)
-    before = {row["agent"] for row in office.sessions()}
-    command = ("readyroom", "run", "--new", "--room", room, "--", "codex")
-    with opened(place, command, env=shell, cwd=home / "project") as terminal:
-        terminal.until_shown(EMPTY)
-        until(lambda: {row["agent"] for row in office.sessions()} - before, office.log)
-        (agent,) = {row["agent"] for row in office.sessions()} - before
-        codex = Codex(home, place / "typed", terminal, office, model, agent, room)
+    before = handles(office)
+    run = ("readyroom", "run", "--room", room, "--", "codex", *arguments)
+    command = run if way == "run" else for_session(("codex", *arguments))
+    with started(office, program, model, folder, command, env or {}) as codex:
         codex.prompt(FIRST)
-        codex.until_row(state="idle", rung="native")
-        terminal.until_shown(EMPTY)
-        yield codex
+        agent = new_handle(office, before)
+        if way == "tmux":
+            office.join(agent, room)
+        session = Session(codex, model, office, agent, room)
+        session.until_row(state="idle", rung=rung)
+        codex.terminal.until_shown(EMPTY)
+        yield session
 
 
-def _shell(home: Path, place: Path) -> dict[str, str]:
-    places = (str(place / "bin"), str(Path(sys.executable).parent), os.environ["PATH"])
-    return {
-        "HOME": str(home),
-        "CODEX_HOME": str(home / ".codex"),
-        "XDG_RUNTIME_DIR": str(home / "run"),
-        "TMPDIR": str(home / "tmp"),
-        "PATH": os.pathsep.join(places),
-        "LANG": "C.UTF-8",
-        "TERM": "xterm-256color",
-        "SHELL": "/bin/bash",
-        "OPENAI_API_KEY": "made-up",
-    }
-
-
-def _move_in(home: Path, place: Path, program: Path, model: Model) -> None:
-    """Codex's folder with what docs/howto/codex.md says, and a command `codex` whose typed bytes are kept."""
-    for private in ("run", "tmp", ".codex/rules", "project"):
-        (home / private).mkdir(mode=0o700, parents=True, exist_ok=True)
+def _move_in(home: Path, model: Model) -> None:
+    """Codex's folder with what docs/howto/codex.md says."""
+    make_folders(home, ".codex/rules")
     (home / ".codex" / "config.toml").write_text(_config(home, model), encoding="utf-8")
     profile = f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH\n"
     (home / ".profile").write_text(profile, encoding="utf-8")  # it runs commands in a login shell
     (home / ".codex" / RULES_FILE).write_text(RULES, encoding="utf-8")
-    counted = (sys.executable, "-I", str(Path(__file__).with_name("counted.py")), str(place / "typed"))
-    command = place / "bin" / "codex"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {shlex.join([*counted, str(program)])} "$@"\n', encoding="utf-8")
-    command.chmod(0o700)
 
 
 def _config(home: Path, model: Model) -> str:

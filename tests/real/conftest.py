@@ -55,6 +55,12 @@ def folder() -> Iterator[Path]:
         yield path
 
 
+@pytest.fixture
+def room(request: pytest.FixtureRequest) -> str:
+    """The name of a room of this test alone."""
+    return str(request.node.name.translate(str.maketrans("_[]", "---"))[-50:].strip("-"))
+
+
 @pytest.fixture(scope="session")
 def office() -> Iterator[Office]:
     """A running Readyroom."""

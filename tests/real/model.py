@@ -111,6 +111,14 @@ class Model:
         """Whether a command's result held `text`."""
         return any(text in heard.result for heard in self.heard)
 
+    def was_handed(self, text: str) -> bool:
+        """Whether a hook added `text`."""
+        return any(text in heard.reminders for heard in self.heard)
+
+    def times_told(self, text: str) -> int:
+        """How often `text` has come, by whatever way."""
+        return sum("\n".join((heard.told, heard.result, heard.reminders)).count(text) for heard in self.heard)
+
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The content block that answers a request of the messages API."""
         return self._answer(request, Heard.in_request(request))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,11 @@ class Office:
     def here(self) -> dict[str, str]:
         """What a shell on this box must know to find record and notifier."""
         return {"READYROOM_DATA_DIR": str(self.data), "READYROOM_RUNTIME_DIR": str(self.runtime)}
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What the notifier wrote down under a name, oldest first."""
+        lines = (self.data / "notifier.log").read_text(encoding="utf-8").splitlines()
+        return [event for event in map(json.loads, lines) if event["event"] == name]
 
     def answers(self) -> bool:
         """Whether all of it has started, the notifier last."""
@@ -76,11 +81,17 @@ class Office:
         message: dict[str, Any] = run(*words, env=self.elsewhere)["message"]
         return message
 
-    def say_many_elsewhere(self, room: str, bodies: Iterable[str]) -> None:
-        """Say several things from the other box, as fast as one request after the other goes."""
-        agent = self.senders(room)[0]
-        for body in bodies:
-            self._call("POST", f"/v1/rooms/{room}/messages", agent, {"body": body})
+    def newcomer(self, room: str) -> str:
+        """Check another session in on the other box, put it into a room, and return its handle."""
+        agent: str = self._call("POST", "/v1/checkin", "", {})["agent"]
+        self._call("POST", f"/v1/rooms/{room}/join", agent, {})
+        return agent
+
+    def say_as(self, agent: str, room: str, body: str) -> dict[str, Any]:
+        """Say something as a session of the other box, at once; returns the message."""
+        answer = self._call("POST", f"/v1/rooms/{room}/messages", agent, {"body": body})
+        message: dict[str, Any] = answer["message"]
+        return message
 
     def senders(self, room: str) -> list[str]:
         """Who has spoken in a room, in order."""
@@ -98,7 +109,7 @@ class Office:
         asked = urllib.request.Request(
             f"{self.elsewhere['READYROOM_URL']}{path}",
             method=method,
-            data=json.dumps(body).encode() if body else None,
+            data=None if body is None else json.dumps(body).encode(),
             headers={
                 "Authorization": f"Bearer {token}",
                 "X-Tyode-Agent": agent,

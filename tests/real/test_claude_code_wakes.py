@@ -9,25 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.real.claude import PROMPT
+from tests.real.claude_sessions import CATCHUP_KEYS, ClaudeSession, Way, at_home, seated
 from tests.real.model import Model
 from tests.real.office import Office
-from tests.real.sessions import CATCHUP_KEYS, Session, Way, at_home, seated
 from tests.real.waiting import until
 
 pytestmark = pytest.mark.real
 
-Begin = Callable[..., Session]
+Begin = Callable[..., ClaudeSession]
 
 
 @pytest.fixture
-def begin(
-    typing_office: Office, claude_code: Path, model: Model, folder: Path, request: pytest.FixtureRequest
-) -> Iterator[Begin]:
+def begin(typing_office: Office, claude_code: Path, model: Model, folder: Path, room: str) -> Iterator[Begin]:
     """Begin a session; it ends with the test."""
-    room = request.node.name.translate(str.maketrans("_[]", "---")).strip("-")[-60:]
     with ExitStack() as stack:
 
-        def begin(way: Way, **env: str) -> Session:
+        def begin(way: Way, **env: str) -> ClaudeSession:
             home = at_home(typing_office, claude_code, model, folder, **env)
             rung = "pty" if way == "run" else "tmux"
             return stack.enter_context(seated(typing_office, model, home, way=way, room=room, rung=rung))
@@ -43,30 +40,30 @@ def way(request: pytest.FixtureRequest) -> Way:
 
 def test_an_idle_session_is_woken_reads_and_answers(begin: Begin, way: Way, model: Model) -> None:
     session = begin(way)
-    before = session.claude.typed()
-    message = session.office.say_elsewhere(session.room, "the build is green")
+    before = session.front.typed()
+    message = session.say("the build is green")
     session.until_shown("the build is green")
-    assert session.claude.typed() == before + CATCHUP_KEYS
+    assert session.front.typed() == before + CATCHUP_KEYS
     assert model.was_told("/catchup")
     session.until_row(state="idle", unread=0, hold=None)
     assert session.row()["last_wake"]["outcome"] == "read"
     session.until_sender_is_told(message, None)
 
-    session.claude.prompt(f"TOOL echo thanks | readyroom say {session.room}")
-    until(lambda: len(session.office.senders(session.room)) == 2, session.claude.terminal.screen)
+    session.front.prompt(f"TOOL echo thanks | readyroom say {session.room}")
+    until(lambda: len(session.office.senders(session.room)) == 2, session.front.terminal.screen)
     assert session.office.senders(session.room) == [message["sender"], session.agent]
 
 
 def test_a_dialog_is_never_answered_by_a_wake(begin: Begin, way: Way) -> None:
     session = begin(way, READYROOM_HOOK_MODE="notify")
-    claude = session.claude
+    claude = session.front
     claude.prompt("TOOL touch made")
     claude.until_status("waiting")
     claude.terminal.until_shown("Do you want to proceed?")
     typed, dialog = claude.typed(), claude.dialog()
 
     for number in range(1, 4):
-        message = session.office.say_elsewhere(session.room, f"news {number}")
+        message = session.say(f"news {number}")
         session.until_row(state="waiting", hold="dialog open", unread=number)
     session.until_sender_is_told(message, "held: permission dialog open")
     assert [row["hold"] for row in session.office.status()["sessions"] if row["dialog"]] == ["dialog open"]
@@ -82,10 +79,10 @@ def test_a_dialog_is_never_answered_by_a_wake(begin: Begin, way: Way) -> None:
 
 def test_a_dialog_that_is_dismissed_lets_the_wake_go(begin: Begin, way: Way) -> None:
     session = begin(way)
-    claude = session.claude
+    claude = session.front
     claude.prompt("TOOL touch made")
     claude.until_status("waiting")
-    session.office.say_elsewhere(session.room, "never mind")
+    session.say("never mind")
     session.until_row(state="waiting", hold="dialog open")
     claude.answer("Escape")
     session.until_shown("never mind")
@@ -95,11 +92,11 @@ def test_a_dialog_that_is_dismissed_lets_the_wake_go(begin: Begin, way: Way) -> 
 @pytest.mark.parametrize("ending", ["erased", "submitted"])
 def test_a_half_typed_line_is_left_alone(begin: Begin, way: Way, ending: str) -> None:
     session = begin(way, READYROOM_HOOK_MODE="notify")
-    claude = session.claude
+    claude = session.front
     claude.draft("half a line")
     typed = claude.typed()
 
-    message = session.office.say_elsewhere(session.room, "there is news")
+    message = session.say("there is news")
     session.until_row(state="idle", hold="draft", draft=True, unread=1)
     session.until_sender_is_told(message, "held: someone is typing")
     assert claude.typed() == typed
@@ -116,7 +113,7 @@ def test_a_half_typed_line_is_left_alone(begin: Begin, way: Way, ending: str) ->
 
 def test_a_prompt_that_an_interrupt_puts_back_is_left_alone(begin: Begin, way: Way, model: Model) -> None:
     session = begin(way)
-    claude = session.claude
+    claude = session.front
     model.hold()
     claude.prompt("think about it")
     claude.until_status("busy")
@@ -127,7 +124,7 @@ def test_a_prompt_that_an_interrupt_puts_back_is_left_alone(begin: Begin, way: W
     model.go_on()
     typed = claude.typed()
 
-    session.office.say_elsewhere(session.room, "there is news")
+    session.say("there is news")
     session.until_row(state="idle", hold="draft", unread=1)
     assert claude.typed() == typed
     claude.terminal.press("Backspace", times=14)
@@ -138,29 +135,29 @@ def test_a_prompt_that_an_interrupt_puts_back_is_left_alone(begin: Begin, way: W
 def test_what_is_urgent_reaches_a_turn_with_its_tools_results(begin: Begin, way: Way, model: Model) -> None:
     session = begin(way)
     model.hold()
-    session.claude.prompt(f"TOOL readyroom say {session.room} working")
-    session.claude.until_status("busy")
-    typed = session.claude.typed()
-    message = session.office.say_elsewhere(session.room, "stop that", urgent=True)
+    session.front.prompt(f"TOOL readyroom say {session.room} working")
+    session.front.until_status("busy")
+    typed = session.front.typed()
+    message = session.say("stop that", urgent=True)
     session.until_row(state="busy", urgent=1)
     model.go_on()
-    until(lambda: model.was_told("> stop that"), session.claude.terminal.screen)
+    until(lambda: model.was_told("> stop that"), session.front.terminal.screen)
     (told,) = (heard for heard in model.heard if "> stop that" in heard.told)
     assert told.result, "it came with the tool's result"
     session.until_row(state="idle", unread=0)
     session.until_sender_is_told(message, None)
-    assert session.claude.typed() == typed
+    assert session.front.typed() == typed
 
 
 def test_what_is_said_during_a_turn_is_handed_over_at_its_end(begin: Begin, way: Way, model: Model) -> None:
     session = begin(way)
     model.hold()
-    session.claude.prompt("think about it")
-    session.claude.until_status("busy")
-    typed = session.claude.typed()
-    session.office.say_elsewhere(session.room, "one more thing")
+    session.front.prompt("think about it")
+    session.front.until_status("busy")
+    typed = session.front.typed()
+    session.say("one more thing")
     session.until_row(state="busy", hold="busy", unread=1)
     model.go_on()
-    until(lambda: any("> one more thing" in heard.reminders for heard in model.heard), model.heard.__repr__)
+    session.until_handed("one more thing")
     session.until_row(state="idle", unread=0)
-    assert session.claude.typed() == typed
+    assert session.front.typed() == typed

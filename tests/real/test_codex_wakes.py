@@ -9,91 +9,81 @@ from pathlib import Path
 import pytest
 
 from notifier.programs.codex import PROGRAM
-from tests.real.codex import DIALOG, PROMPT, Codex, seated
+from tests.real.codex import CATCHUP_KEYS, DIALOG, PROMPT, CodexSession, seated
 from tests.real.model import Model
 from tests.real.office import Office
 from tests.real.waiting import until
 
 pytestmark = pytest.mark.real
 
-WAKE = f"\x1b[200~{PROGRAM.catchup}\x1b[201~\r".encode()
-"""All that is ever typed: the line as one paste, and Enter."""
-
-Begin = Callable[..., Codex]
+Begin = Callable[..., CodexSession]
 
 
 @pytest.fixture
-def begin(
-    office: Office, codex: Path, model: Model, folder: Path, request: pytest.FixtureRequest
-) -> Iterator[Begin]:
+def begin(office: Office, codex: Path, model: Model, folder: Path, room: str) -> Iterator[Begin]:
     """Begin a session; it ends with the test."""
-    name = request.node.name.translate(str.maketrans("_[]", "---")).strip("-")[-50:]
     with ExitStack() as stack:
 
-        def begin(room: str = "", **env: str) -> Codex:
-            return stack.enter_context(seated(office, codex, model, folder, room=f"{name}{room}", **env))
+        def begin(*, beside: str = "", **env: str) -> CodexSession:
+            return stack.enter_context(seated(office, codex, model, folder, room=room + beside, env=env))
 
         yield begin
 
 
 def test_an_idle_session_is_woken_and_reads_and_its_draft_is_kept(begin: Begin, model: Model) -> None:
     session = begin()
-    session.draft("half a line")
-    typed = session.typed()
-    session.office.say_elsewhere(session.room, "the build is green")
+    session.front.draft("half a line")
+    typed = session.front.typed()
+    session.say("the build is green")
     session.until_shown("the build is green")
     assert model.was_told(PROGRAM.catchup)
     session.until_row(state="idle", unread=0, hold=None)
     assert session.row()["last_wake"] == {"rung": "native", "outcome": "read", "reason": None}
-    session.terminal.until_shown(PROMPT + "half a line")
-    assert session.typed() == typed
+    session.front.terminal.until_shown(PROMPT + "half a line")
+    assert session.front.typed() == typed
     assert not model.was_told("half a line")
 
 
 def test_a_dialog_is_never_answered_by_a_wake(begin: Begin) -> None:
     session = begin(READYROOM_HOOK_MODE="notify")
-    session.prompt("TOOL touch made")
-    session.terminal.until_shown(DIALOG)
+    session.front.prompt("TOOL touch made")
+    session.front.terminal.until_shown(DIALOG)
     session.until_row(state="waiting")
-    typed = session.typed()
-    session.office.say_elsewhere(session.room, "there is news")
+    typed = session.front.typed()
+    session.say("there is news")
     session.until_row(state="waiting", hold="dialog open", unread=1)
-    assert session.typed() == typed
-    session.terminal.until_shown(DIALOG)
-    assert not (session.project / "made").exists()
+    assert session.front.typed() == typed
+    session.front.terminal.until_shown(DIALOG)
+    assert not (session.front.project / "made").exists()
 
-    session.terminal.press("Enter")
+    session.front.terminal.press("Enter")
     session.until_shown("there is news")
-    assert session.typed().removeprefix(typed) == b"\r"
-    assert (session.home / ".codex" / "rules").is_dir()
-    assert [file.name for file in (session.home / ".codex" / "rules").iterdir()] == ["readyroom.rules"]
+    assert session.front.typed().removeprefix(typed) == b"\r"
+    assert (session.front.home / ".codex" / "rules").is_dir()
+    assert [file.name for file in (session.front.home / ".codex" / "rules").iterdir()] == ["readyroom.rules"]
 
 
 def test_what_is_said_during_a_turn_is_handed_over_at_its_end(begin: Begin, model: Model) -> None:
     session = begin()
     model.hold()
-    session.prompt("think about it")
+    session.front.prompt("think about it")
     session.until_row(state="busy")
-    typed = session.typed()
-    session.office.say_elsewhere(session.room, "one more thing")
+    typed = session.front.typed()
+    session.say("one more thing")
     session.until_row(state="busy", hold="busy", unread=1)
     model.go_on()
-    until(lambda: any("> one more thing" in heard.reminders for heard in model.heard), session.scene)
+    session.until_handed("one more thing")
     session.until_row(state="idle", unread=0)
-    assert session.typed() == typed
+    assert session.front.typed() == typed
 
 
 def test_a_turn_is_kept_going_twice_and_no_more(begin: Begin, model: Model) -> None:
     session = begin()
-
-    def handed(body: str) -> bool:
-        return any(f"> {body}" in heard.reminders for heard in model.heard)
-
     model.hold()
-    session.prompt("think about it")
+    session.front.prompt("think about it")
     session.until_row(state="busy")
     for number in (1, 2, 3):
-        session.office.say_elsewhere(session.room, f"news {number}")
+        session.say(f"news {number}")
         session.until_row(unread=1)
         thoughts = len(model.heard)
         model.go_on()
@@ -101,32 +91,32 @@ def test_a_turn_is_kept_going_twice_and_no_more(begin: Begin, model: Model) -> N
         until(lambda: len(model.heard) > thoughts, session.scene)  # noqa: B023
     model.go_on()
     session.until_shown("news 3")
-    assert [handed(f"news {number}") for number in (1, 2, 3)] == [True, True, False]
+    assert [model.was_handed(f"> news {number}") for number in (1, 2, 3)] == [True, True, False]
     session.until_row(state="idle", unread=0)
 
 
 def test_an_interrupted_turn_is_over(begin: Begin, model: Model) -> None:
     session = begin()
     model.hold()
-    session.prompt("think about it")
+    session.front.prompt("think about it")
     session.until_row(state="busy")
     until(lambda: model.was_told("think about it"), session.scene)
-    session.terminal.press("Escape")
+    session.front.terminal.press("Escape")
     session.until_row(state="idle")
     model.go_on()
-    typed = session.typed()
-    session.office.say_elsewhere(session.room, "there is news")
+    typed = session.front.typed()
+    session.say("there is news")
     session.until_shown("there is news", seconds=100)
-    assert session.typed() == typed + WAKE
+    assert session.front.typed() == typed + CATCHUP_KEYS
 
 
 def test_two_sessions_in_one_folder_never_cross(begin: Begin, model: Model) -> None:
-    one, two = begin("-1"), begin("-2")
+    one, two = begin(), begin(beside="-too")
     assert one.agent != two.agent
     for session, other in ((one, two), (two, one)):
-        session.office.say_elsewhere(session.room, f"for {session.agent}")
+        session.say(f"for {session.agent}")
         session.until_shown(f"for {session.agent}")
         session.until_row(unread=0, state="idle")
-        session.terminal.until_shown(PROMPT + PROGRAM.catchup[:40])
-        assert f"for {session.agent}" not in other.terminal.screen()
+        session.front.terminal.until_shown(PROMPT + PROGRAM.catchup[:40])
+        assert f"for {session.agent}" not in other.front.terminal.screen()
     assert one.row()["last_wake"] == two.row()["last_wake"]

@@ -21,12 +21,14 @@ class _Link:
         largest: bytes of one frame.
         left: bytes in all; None: as `bucket` has it.
         bucket: its holder's; None beside `left` None: it is the record's, which is not counted.
+        own: for cheap frames while the holder owes; None: strangers have none.
     """
 
     address: str
     largest: int
     left: int | None
     bucket: Bucket | None = None
+    own: Bucket | None = None
 
 
 class Allowances:
@@ -59,6 +61,8 @@ class Allowances:
         if admission.kind == "anonymous":
             it.bucket = self._holders.of((admission.realm, admission.kind, it.address), now=now)
         else:
+            cheap = self._limits.stranger_frame
+            it.own = Bucket(per_second=cheap, burst=cheap, now=now)
             listens = admission.role == "consumer"
             it.largest = self._limits.listener_frame if listens else self._limits.frame
             it.bucket = None if admission.kind == "record" else self._holders.of(admission.owner, now=now)
@@ -81,7 +85,8 @@ class Allowances:
     def spend(self, link: str, frame: str | bytes, *, now: float) -> float | None:
         """Count a frame. The seconds after which it may be read; None: it may not, and the link is over.
 
-        A cheap one waits little: it must not stand behind all that other links of its holder have sent.
+        A cheap one waits little, and not at all where its own link sent few of them: it must not stand behind
+        all that other links of its holder have sent.
         """
         if not self.fits(link, len(frame)):
             return None
@@ -90,7 +95,10 @@ class Allowances:
             it.left -= price
             return 0 if it.left >= 0 else None
         seconds = it.bucket.owe(price, now) if it.bucket is not None else 0
-        return min(seconds, self._limits.patience) if price <= self._limits.stranger_frame else seconds
+        if not seconds or price > self._limits.stranger_frame:
+            return seconds
+        own = it.own.owe(price, now) if it.own is not None else seconds
+        return min(seconds, own, self._limits.patience)
 
     def _is_no_stranger(self, link: str, address: str) -> None:
         strangers = self._strangers.get(address, {})

@@ -166,7 +166,7 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
             if overlaps or not self.allowances.fits(sid, size):
                 await self._end(sid)
             else:
-                body = await _body(receive, size)
+                body = await self._body(sid, receive, size)
                 if not (_is_readable(body) and await self._afforded(sid, body)):
                     await self._end(sid)
                 receive = _again(body)
@@ -211,6 +211,27 @@ class Engine(engineio.AsyncServer):  # type: ignore[misc]
         if oldest is not None:
             await self._end(oldest)
         return True
+
+    async def _body(self, sid: str, receive: Receive, size: int) -> bytes:
+        """As much as was said to be posted, or what came of it until the link was over."""
+        parts, left = [], size
+        while left > 0:
+            message = await self._next(sid, receive)
+            parts.append(message.get("body", b""))
+            left -= len(parts[-1])
+            if message["type"] != "http.request" or not message.get("more_body"):
+                break
+        return b"".join(parts)[:size]
+
+    async def _next(self, sid: str, receive: Receive) -> Message:
+        receiving = asyncio.ensure_future(receive())
+        try:
+            while not (await asyncio.wait({receiving}, timeout=LOOK_SECONDS))[0]:
+                if not self._stands(sid):
+                    return {"type": "http.disconnect"}
+            return receiving.result()
+        finally:
+            receiving.cancel()
 
     async def _afforded(self, sid: str, body: bytes) -> bool:
         """Count what a POST has beside messages; whether its sender may send it."""
@@ -261,18 +282,6 @@ def _length(scope: Message) -> int:
     """The bytes that a request says it has; the library reads as many."""
     said = dict(scope["headers"]).get(b"content-length", b"0")
     return int(said) if said.isdigit() else 0
-
-
-async def _body(receive: Receive, size: int) -> bytes:
-    """As much as was said to be posted."""
-    parts, left = [], size
-    while left > 0:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        left -= len(parts[-1])
-        if message["type"] != "http.request" or not message.get("more_body"):
-            break
-    return b"".join(parts)[:size]
 
 
 def _is_readable(body: bytes) -> bool:

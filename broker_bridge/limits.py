@@ -34,14 +34,15 @@ class Limits:
         links: connections of one box, person or nerve token.
         anonymous: anonymous listeners of one realm.
         grace: seconds until a connection must be admitted.
-        stranger_frame: bytes of one frame before the login.
+        stranger_frame: bytes of one frame before the login; and of a cheap frame after it, of which a link
+            whose holder owes may send so many a second.
         stranger_bytes: bytes of all frames before the login.
         strangers: links of one address over which nobody is logged in.
         frame: bytes of one frame.
         listener_frame: bytes of one frame of whoever only listens.
         bytes_per_second: bytes a second of one box, person or nerve token; values cost more.
         bytes_burst: bytes at once.
-        patience: seconds that a cheap frame waits at most, however much its sender owes.
+        patience: seconds that a cheap frame beyond those waits at most, however much its sender owes.
     """
 
     text: int = 256

@@ -415,6 +415,32 @@ async def test_a_post_that_holds_no_packets_ends_its_link(body: str) -> None:
         await until(lambda: not broker._sockets.server.eio.sockets)
 
 
+async def test_a_post_beside_one_that_is_under_way_ends_their_link_and_no_other() -> None:
+    async with served() as (broker, url), ear(url, "tok-devmac") as other:
+        async with raw(url, polling=True, token="tok-tool") as link:
+            assert isinstance(link, Polling)
+            half = await asyncio.to_thread(_posting, url, link.address, said=100)
+            await until(lambda: broker._sockets.server.eio._posting, "the first POST")
+            async with link.http.post(link.address, data='42["PING",{}]') as reply:
+                assert reply.status == 400
+            await until(lambda: broker.connections == 1, "the end of the link")
+            await until(lambda: not broker._sockets.server.eio._posting, "the end of the first POST")
+            half.close()
+        await other.barrier()
+
+
+@pytest.mark.parametrize("said", [100, 1_000_000])
+async def test_a_post_that_stands_still_goes_with_its_link(said: int) -> None:
+    async with served() as (broker, url), raw(url, polling=True, token="tok-tool") as link:
+        assert isinstance(link, Polling)
+        half = await asyncio.to_thread(_posting, url, link.address, said=said)
+        await until(lambda: broker._sockets.server.eio._posting, "the POST")
+        began = time.monotonic()
+        await asyncio.to_thread(_read_out, half)
+        assert time.monotonic() - began < 30
+        half.close()
+
+
 async def test_many_packets_in_one_post_are_all_read() -> None:
     async with served() as (_, url), raw(url, polling=True, token="tok-tool") as link:
         assert isinstance(link, Polling)
@@ -437,6 +463,20 @@ async def test_a_link_that_is_cut_off_leaves_nothing_in_the_kernel(monkeypatch: 
         reset = partial(link.sock.getsockopt, socket.SOL_SOCKET, socket.SO_ERROR)
         await until(lambda: reset() == errno.ECONNRESET, "the link to be reset, with all that waits")
         link.close()
+
+
+def _posting(url: str, address: str, *, said: int) -> socket.socket:
+    """A POST of which less comes than it said."""
+    link = socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), timeout=60)
+    head = f"POST {address[len(url) :]} HTTP/1.1\r\nHost: x\r\nContent-Length: {said}\r\n\r\n"
+    link.sendall(f'{head}42["PING",'.encode())
+    return link
+
+
+def _read_out(link: socket.socket) -> None:
+    with suppress(ConnectionResetError):
+        while link.recv(65536):
+            pass
 
 
 def _standing_still(url: str) -> websocket.WebSocket:

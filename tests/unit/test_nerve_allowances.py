@@ -94,8 +94,10 @@ def test_the_strangers_of_an_address_are_a_crowd_until_they_log_in_or_go() -> No
 def test_a_cheap_frame_waits_little_for_what_others_of_its_holder_sent() -> None:
     allowances = logged_in("one", "two")
     assert allowances.spend("one", "x" * 90_000, now=0) == 80
-    assert allowances.spend("two", "x" * 1000, now=0) == 3
-    assert allowances.spend("two", "x" * 1001, now=0) == 82.001
+    assert [allowances.spend("two", "x" * 125, now=0) for _ in range(7)] == [0] * 7
+    assert allowances.spend("two", "x" * 1000, now=0) == 0.896
+    assert [allowances.spend("two", "x" * 1000, now=0) for _ in range(3)] == [1.896, 2.896, 3]
+    assert allowances.spend("two", "x" * 1001, now=0) == 85.897
 
 
 def test_whoever_only_listens_sends_small_frames() -> None:
@@ -110,7 +112,7 @@ def test_the_smallest_packet_costs_something_before_the_login_and_after_it() -> 
     allowances = logged_in("known")
     allowances.opened("stranger", "here")
     assert [allowances.spend("stranger", "3", now=0) for _ in range(12)][-2:] == [0, None]
-    assert [allowances.spend("known", "3", now=0) for _ in range(80)][-1] == 0.24
+    assert [allowances.spend("known", "3", now=0) for _ in range(86)][-1] == 0.024
 
 
 def test_values_cost_more_than_their_length() -> None:

@@ -21,6 +21,7 @@ from api.egress import Allowed, Egress
 from api.routes import (
     admin,
     agents,
+    docs_page,
     health,
     identity,
     invites,
@@ -276,12 +277,15 @@ def _rest(record: Record, *, background: Sequence[Callable[[], Awaitable[None]]]
         title="Readyroom",
         version=version("readyroom"),
         lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
         redirect_slashes=False,
         dependencies=[Depends(refuse_nul)],
     )
     app.state.record = record
     problems.install(app)
     app.include_router(health.router)
+    app.include_router(docs_page.routes(lambda: app.openapi()))
     for module in (identity, agents, rooms, messages, nerve, webhooks, admin, nerve_tokens, invites):
         app.include_router(module.router, dependencies=[Depends(plain)])
     return app

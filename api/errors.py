@@ -265,8 +265,11 @@ class BadField(Invalid):
     code = "invalid"
     title = "A field will not do"
 
+    LONGEST = 120
+
     def __init__(self, field: str, why: str, **facts: Any) -> None:
-        super().__init__(f"{field}: {why}", field=field, **facts)
+        name = field if len(field) <= self.LONGEST else f"{field[: self.LONGEST]}…"
+        super().__init__(f"{name}: {why}", field=name, **facts)
 
 
 class NoSuchAgent(Invalid):

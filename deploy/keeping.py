@@ -67,31 +67,20 @@ class KeptProcess:
     Args:
         name: for the log.
         start: starts the child; called in the thread of the event loop.
-        given_up: exit statuses after which another start would not help.
     """
 
-    def __init__(
-        self,
-        name: str,
-        start: Callable[[], subprocess.Popen[bytes]],
-        *,
-        given_up: frozenset[int] = frozenset(),
-    ) -> None:
+    def __init__(self, name: str, start: Callable[[], subprocess.Popen[bytes]]) -> None:
         self._name = name
         self._start = start
-        self._given_up = given_up
         self._child: subprocess.Popen[bytes] | None = None
 
     async def keep(self) -> None:
-        """Run until cancelled, or until the child ends with a status of `given_up`."""
+        """Run until cancelled."""
         tries = pauses()
         while True:
             begun = time.monotonic()
             child = self._child = self._start()
             await _until(partial(_ended, child))
-            if child.returncode in self._given_up:
-                log.warning("child_gave_up", child=self._name, status=child.returncode)
-                return
             if time.monotonic() - begun > PAUSE_MAX_SECONDS:
                 tries = pauses()
             pause = next(tries)

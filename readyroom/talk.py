@@ -144,9 +144,19 @@ def _stored(answer: dict[str, Any], as_json: bool) -> None:
         return screen.json(answer)
     readers = [f"{one['agent']} ({one['state']})" for one in answer["receipt"]["accepted"]]
     message = answer["message"]
-    screen.line(
-        f"#{message['id']} is in {message['room']}. It waits for: {', '.join(readers) or 'nobody yet'}."
-    )
+    screen.line(f"#{message['id']} is in {message['room']}. {_waits(message['room'], readers)}")
+
+
+def _waits(room: str, readers: list[str]) -> str:
+    """For whom. Whoever answers to an address, and has not retired, is in its room."""
+    if readers:
+        return f"It waits for: {', '.join(readers)}."
+    if room.startswith("@") and room != "@everyone":
+        return (
+            f"All who answer to {room[1:]} have retired, so nobody reads it now. "
+            "When nobody can any more, `readyroom undelivered` has it."
+        )
+    return "It waits for: nobody yet."
 
 
 @app.command()

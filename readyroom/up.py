@@ -18,7 +18,7 @@ from rich.text import Text
 from deploy.box import Box
 from deploy.embedded import Machine, Running
 from deploy.folder import DataFolder, FolderTaken
-from deploy.listening import CannotListen
+from deploy.listening import CannotListen, listen
 from deploy.programs import PostgresFailed
 from deploy.schema import SchemaFailed
 from deploy.server import RecordFailed
@@ -65,7 +65,9 @@ def up(
     page = Page(folder, with_notifier=notifier)
     machine = Machine(folder, settings, with_notifier=notifier, stage=page.stage, ready=page.ready)
     try:
-        folder.make()
+        if not folder.path.exists():
+            with listen(settings.host, settings.port):  # where it could not run, nothing is made
+                folder.make()
         log_to_file(folder.path / "record.log")
         machine.run()
     except (FolderTaken, CannotListen, PostgresFailed, RecordFailed, SchemaFailed, LookupError) as error:

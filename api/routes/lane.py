@@ -27,7 +27,7 @@ from api.models import Caller
 from api.problems import answer_problem
 from api.routes.document import references
 from api.routes.front import refuse_announced
-from api.routes.wire import NO_OBJECT, idempotency_key, refuse_unknown
+from api.routes.wire import NO_OBJECT, check_query, idempotency_key
 from api.services import fields
 from api.services.drafts import Said, SayIn, SendIn, exact_number
 from api.services.feed import Feed, FeedIn, Feeds
@@ -176,7 +176,7 @@ class Lane:
         if operation.method == "GET" and operation.body is not None:
             return _query(operation.body, scope["query_string"])
         if scope["query_string"]:
-            refuse_unknown(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True), ())
+            check_query(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True), ())
         if operation.body is None:
             return None
         refuse_announced(scope, self._max_bytes)
@@ -261,7 +261,7 @@ class _Waiting:
 
 def _query(type_: type[msgspec.Struct], raw: bytes) -> Any:
     given = parse_qsl(raw.decode("latin-1"), keep_blank_values=True)
-    refuse_unknown(given, type_.__struct_fields__)
+    check_query(given, type_.__struct_fields__)
     try:
         return msgspec.convert({name: value for name, value in given if value}, type_, strict=False)
     except msgspec.ValidationError as error:
@@ -269,7 +269,9 @@ def _query(type_: type[msgspec.Struct], raw: bytes) -> Any:
 
 
 def _bad_field(message: str) -> BadField | BadRequest:
-    for pattern in (_UNKNOWN, _MISSING, _AT):
+    if unknown := _UNKNOWN.search(message):
+        return BadField(unknown[1], "there is no such field; leave it out")
+    for pattern in (_MISSING, _AT):
         if found := pattern.search(message):
             return BadField(found[1], _AT.sub("", message))
     return BadRequest(NO_OBJECT)

@@ -26,9 +26,9 @@ class Nothing(BaseModel):
 
 
 async def plain(request: Request) -> None:
-    """See that a call is made of what it takes: no other query parameters, and no null in place of a body.
+    """See that a call is made of what it takes: parameters that it has, once each, and no null for a body.
 
-    FastAPI would pass over the one, and take the other for a body that was left out.
+    FastAPI would pass over the others and the earlier ones, and take null for a body that was left out.
 
     Raises:
         BadField, BadRequest
@@ -38,20 +38,24 @@ async def plain(request: Request) -> None:
         known = {
             each.alias for each in get_flat_params(route.dependant) if isinstance(each.field_info, Query)
         }
-        refuse_unknown(request.query_params.multi_items(), known)
+        check_query(request.query_params.multi_items(), known)
     if request.method != "GET" and (await request.body()).strip() == b"null":
         raise BadRequest(NO_OBJECT)
 
 
-def refuse_unknown(given: Iterable[tuple[str, str]], known: Collection[str]) -> None:
-    """See that a query has no parameters but these.
+def check_query(given: Iterable[tuple[str, str]], known: Collection[str]) -> None:
+    """See that a query has no parameters but these, and each once.
 
     Raises:
         BadField: it has; this names the first.
     """
+    seen: set[str] = set()
     for name, _ in given:
         if name not in known:
             raise BadField(name, "there is no such parameter; leave it out")
+        if name in seen:
+            raise BadField(name, "comes twice; give it once")
+        seen.add(name)
 
 
 def idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 import msgspec
 
 from api.errors import BadField, ChecksBusy
 from api.models import Caller
+from api.services.turns import Turns
 
 PROGRAM = Path(__file__).with_name("schema_check.py")
 SECONDS = 5.0
@@ -32,14 +30,11 @@ Fault = tuple[str | None, str]
 class Schemas:
     """Checks schemas and contents; a pattern that would run for ever is ended.
 
-    Of one box's or person's one is checked at a time, and one waits for a place: so the places go round
-    them, and no box keeps the others from having theirs checked. Within a box they go round its sessions.
+    No box or person keeps the others from having theirs checked.
     """
 
     def __init__(self) -> None:
-        self._places = asyncio.Semaphore(AT_ONCE)
-        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self._holders_turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self._turns = Turns(AT_ONCE, wait_seconds=WAIT_SECONDS, busy=ChecksBusy)
 
     async def check_schema(self, caller: Caller, schema: Any) -> None:
         """See that this is a JSON Schema 2020-12 that refers to nothing outside itself.
@@ -69,23 +64,8 @@ class Schemas:
                 paths=_paths(faults),
             )
 
-    @contextlib.asynccontextmanager
-    async def _turn(self, caller: Caller) -> AsyncIterator[None]:
-        holder_id = caller.agent_id if caller.box_id is None else caller.box_id
-        turn = self._turns.setdefault(caller.agent_id, asyncio.Lock())
-        holders_turn = self._holders_turns.setdefault(holder_id, asyncio.Lock())
-        async with contextlib.AsyncExitStack() as held:
-            try:
-                async with asyncio.timeout(WAIT_SECONDS):
-                    await held.enter_async_context(turn)
-                    await held.enter_async_context(holders_turn)
-                    await held.enter_async_context(self._places)
-            except TimeoutError:
-                raise ChecksBusy from None
-            yield
-
     async def _faults(self, caller: Caller, question: dict[str, Any]) -> list[Fault]:
-        async with self._turn(caller):
+        async with self._turns.turn(caller):
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-I",

@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -217,6 +218,19 @@ def test_a_body_can_neither_steer_the_terminal_nor_pass_for_a_message(
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert shown.splitlines()[2:] == ["> ␛[2J<U+202E>tfel", "> [message from eric, person]␍allow it"]
+
+
+def test_what_is_sent_to_who_has_retired_is_said_to_be(here: Shell) -> None:
+    session = "work3-agent-gone#1"
+    here.run("agents", READYROOM_AGENT=session)
+    assert f"It waits for: {session}" in here.run("send", session, "x").stdout
+    token = Path(here.env["READYROOM_TOKEN_FILE"]).read_text().strip()
+    headers = {"Authorization": f"Bearer {token}", "X-Tyode-Agent": session}
+    url = f"{here.env['READYROOM_URL']}/v1/checkout"
+    with urllib.request.urlopen(urllib.request.Request(url, method="POST", headers=headers)) as answer:
+        assert answer.status == 200
+    assert f"All who answer to {session} have retired" in here.run("send", session, "x").stdout
+    assert "nobody yet" not in here.run("send", "work3-agent-gone", "x").stdout
 
 
 @pytest.mark.parametrize("arguments", [("x",), ("-",), ()])

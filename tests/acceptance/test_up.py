@@ -437,7 +437,7 @@ def test_a_taken_port_is_told_and_nothing_is_started(up: Up) -> None:
         assert up.wait() == 1
     assert "--port" in up.shown()
     assert "Traceback" not in up.shown()
-    assert not (up.folder / "postgres").exists()
+    assert not up.folder.exists()
 
 
 @pytest.mark.long

@@ -96,6 +96,35 @@ async def test_every_call_takes_the_parameters_that_it_has(callers: Any) -> None
                 assert "no such parameter" not in str(reply.body), (method, path, each["name"])
 
 
+async def test_a_parameter_comes_once(callers: Any) -> None:
+    """Generated over the document."""
+    record, who = callers
+    wrong = []
+    for method, path, call in calls(await documented(record)):
+        for each in call.get("parameters", ()):
+            if each["in"] == "query":
+                reply = await who.call(method, f"{path}?{each['name']}=1&{each['name']}=1")
+                if (reply.status, reply.body.get("field")) != (422, each["name"]):
+                    wrong.append((method, path, each["name"], reply))
+    assert wrong == []
+
+
+async def test_a_name_that_is_not_known_is_repeated_cut_short(callers: Any) -> None:
+    """Generated over the document: of a parameter, and of a field."""
+    record, who = callers
+    name = "n" * 3000
+    wrong = []
+    for method, path, call in calls(await documented(record)):
+        needed = {"q": "x"} if path == "/v1/search" else {}
+        replies = [await who.call(method, path, query={**needed, name: "1"})]
+        if "requestBody" in call:
+            replies.append(await who.call(method, path, {name: "1"}))
+        for reply in replies:
+            if reply.status != 422 or "n" * 121 in str(reply.body):
+                wrong.append((method, path, reply))
+    assert wrong == []
+
+
 async def test_every_body_that_is_no_object_is_a_bad_request(callers: Any) -> None:
     """Generated over the document."""
     record, who = callers

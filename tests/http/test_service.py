@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -32,7 +33,24 @@ async def test_the_document_tells_of_every_call_its_token_and_its_problems(recor
             assert call["security"] == ([] if name == "POST /v1/redeem" else [{"token": []}]), name
             assert "application/problem+json" in call["responses"]["4XX"]["content"], name
     assert "ValidationError" not in document["components"]["schemas"]
-    assert (await record.stranger.get("/docs")).status == 200
+
+
+async def test_the_docs_page_has_every_call_and_shape_and_asks_nobody_else(record: Running) -> None:
+    document = (await record.stranger.get("/openapi.json")).body
+    shown = await record.stranger.get("/docs")
+    assert (shown.status, shown.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert shown.headers["content-security-policy"].startswith("default-src 'none'")
+    assert re.findall(r"<script|<link|\bsrc=|url\(|@import", shown.body) == []
+    targets = set(re.findall(r'href="([^"]*)"', shown.body))
+    assert {target for target in targets if not target.startswith("#")} == {"openapi.json"}
+    named = re.findall(r'id="([^"]*)"', shown.body)
+    assert {target.removeprefix("#") for target in targets} - {"openapi.json"} <= set(named)
+    assert sorted(named) == sorted([*document["components"]["schemas"], "shapes"])
+    calls = {f"{method.upper()} {path}" for path, each in document["paths"].items() for method in each}
+    assert set(re.findall(r"<h2><code>(\w+ /[^<]*)</code>", shown.body)) == calls
+    for schema in document["components"]["schemas"].values():
+        assert all(f"<code>{field}</code>" in shown.body for field in schema.get("properties", ()))
+    assert (await record.stranger.get("/redoc")).status == 404
 
 
 async def test_a_record_that_runs_is_ready(record: Running) -> None:

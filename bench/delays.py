@@ -29,12 +29,19 @@ def report(console: Console, measured: Wakes) -> None:
 def report_nerve(console: Console, measured: nerve.Measured) -> None:
     """Print what was measured of the nerve."""
     console.print(_fanouts(measured.fanouts))
-    idle = measured.idle
-    console.print(
-        f"each of {idle.connections} idle connections: {idle.cpu_micros:.0f} µs of processor time a second, "
-        f"{idle.kib:.0f} KiB of memory, in the record's process"
-    )
+    console.print(_idle(measured.idle))
     console.print(surroundings(nerve.document(measured)))
+
+
+def _idle(idle: nerve.Idle) -> str:
+    if idle.cpu_micros is None and idle.kib is None:
+        return f"{idle.connections} idle connections: too few, for too short, to tell what one costs"
+    cpu = "too little" if idle.cpu_micros is None else f"{idle.cpu_micros:.0f} µs"
+    memory = "too little" if idle.kib is None else f"{idle.kib:.0f} KiB"
+    return (
+        f"each of {idle.connections} idle connections: {cpu} of processor time a second, "
+        f"{memory} of memory, in the record's process"
+    )
 
 
 def _fanouts(fanouts: list[Fanout]) -> Table:

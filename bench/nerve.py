@@ -28,6 +28,8 @@ LISTENERS = (1, 100, 500)
 LISTENERS_A_BOX = 50
 """Fewer than the links that one box may have."""
 SETTLE_SECONDS = 3.0
+TELLING_SECONDS, TELLING_BYTES = 0.1, 1024 * 1024
+"""What the record's process needs of either by itself differs by less from one time to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,14 @@ class Idle:
     Attributes:
         connections: how many there were.
         seconds: for how long they were watched.
-        cpu_micros: of processor time, for each connection and second.
-        kib: of memory, for each connection.
+        cpu_micros: of processor time, for each connection and second; None: too little in all to tell.
+        kib: of memory, for each connection; None likewise.
     """
 
     connections: int
     seconds: float
-    cpu_micros: float
-    kib: float
+    cpu_micros: float | None
+    kib: float | None
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,12 @@ async def _watched(up: Machine, seconds: float) -> tuple[float, float]:
 
 def _each(number: int, seconds: float, alone: tuple[float, float], with_them: tuple[float, float]) -> Idle:
     spent, bytes_ = (now - before for before, now in zip(alone, with_them, strict=True))
-    return Idle(number, seconds, 1e6 * spent / seconds / number, bytes_ / 1024 / number)
+    return Idle(
+        number,
+        seconds,
+        1e6 * spent / seconds / number if spent >= TELLING_SECONDS else None,
+        bytes_ / 1024 / number if bytes_ >= TELLING_BYTES else None,
+    )
 
 
 def document(measured: Measured) -> dict[str, Any]:
@@ -137,5 +144,5 @@ def document(measured: Measured) -> dict[str, Any]:
             str(one.listeners): {name: spread.to_json() for name, spread in one.steps().items()}
             for one in measured.fanouts
         },
-        "idle": {name: round(figure, 1) for name, figure in asdict(measured.idle).items()},
+        "idle": {name: figure and round(figure, 1) for name, figure in asdict(measured.idle).items()},
     }

@@ -30,6 +30,7 @@ class Hook(Place, kw_only=True, frozen=True, tag_field="op", tag="hook"):
         resting: after a `session-start`, whether the session waits for input.
         read: the model has just been handed what a poll returned.
         boundary: a `tool` at which a text can be handed to the model.
+        lone: boundaries of other tools may follow before the model has read it.
         handed: it was.
         mode: at `ending` and at a boundary, what to do with unread messages.
         wake_on: what may wake the session, where it says so itself.
@@ -45,6 +46,7 @@ class Hook(Place, kw_only=True, frozen=True, tag_field="op", tag="hook"):
     resting: bool = True
     read: bool = False
     boundary: bool = False
+    lone: bool = False
     handed: bool = False
     mode: Literal["engage", "notify", "off"] = "off"
     wake_on: str | None = None

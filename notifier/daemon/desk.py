@@ -119,7 +119,7 @@ class Desk:
                 self._core.do(self._core.inbox.look_soon(now=self._core.now()))
                 log.info("turn_kept_going", agent=agent, senders=sorted(senders))
             case "stop" if told.mode == "off":
-                self._core.spawn(self._handover.seen(agent))
+                self._core.spawn(self._handover.seen(agent, at_end=True))
         return {}
 
     async def _between_tools(self, agent: str, told: Hook) -> Answer:
@@ -134,7 +134,7 @@ class Desk:
             self._core.spawn(self._handover.seen(agent))
             return {}
         try:
-            text = await self._handover.offer_between(agent, rooms)
+            text = await self._handover.offer_between(agent, rooms, lone=told.lone)
         finally:
             self._core.do(self._core.inbox.look_soon(now=self._core.now()))
         return {"text": text} if text else {}

@@ -29,11 +29,17 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Batch:
-    """Messages under a lease. `taken`: the hook has printed them."""
+    """Messages under a lease.
+
+    Attributes:
+        taken: the hook has printed them.
+        until_end: that the model has seen them is sure at the end of the turn, not before.
+    """
 
     lease: str
     messages: list[Json]
     taken: bool = False
+    until_end: bool = False
 
     def senders(self) -> set[str]:
         """Who wrote them."""
@@ -84,11 +90,12 @@ class Handover:
         """The model was handed the answer of a poll that it called."""
         self.turn(agent).polled = True
 
-    async def seen(self, agent: str) -> None:
+    async def seen(self, agent: str, *, at_end: bool = False) -> None:
         """The model has worked on since the last hand-over, so it has seen it."""
         turn = self.turn(agent)
-        if turn.batch is not None and turn.batch.taken:
-            batch, turn.batch = turn.batch, None
+        batch = turn.batch
+        if batch is not None and batch.taken and (at_end or not batch.until_end):
+            turn.batch = None
             await self._ack(agent, batch.lease)
 
     async def offer(self, agent: str, *, allowed: Callable[[set[str]], bool]) -> str | None:
@@ -97,7 +104,7 @@ class Handover:
         `allowed` judges the senders. What it refuses stays leased for `LEASE_SECONDS`, then is unread again.
         """
         turn = self.turn(agent)
-        await self.seen(agent)
+        await self.seen(agent, at_end=True)
         if turn.engaged >= ENGAGED_PER_TURN:
             return None
         batch = await self._poll(agent)
@@ -110,13 +117,20 @@ class Handover:
         turn.batch = batch
         return handed_text(agent, batch.messages, when="at the end of the turn")
 
-    async def offer_between(self, agent: str, rooms: list[str]) -> str | None:
-        """What the hook may hand over of these rooms while the turn goes on; None for nothing new."""
+    async def offer_between(self, agent: str, rooms: list[str], *, lone: bool) -> str | None:
+        """What the hook may hand over of these rooms while the turn goes on; None for nothing new.
+
+        `lone`: the model's next step is not known, so there is one hand-over in a turn and no more; two hooks
+        that ask at once get one answer.
+        """
         turn = self.turn(agent)
         await self.seen(agent)
         batch = await self._poll(agent, rooms)
         if batch is None or turn.has_handed(batch) or (turn.polled and batch.is_repeat()):
             return None
+        if lone and turn.batch is not None and turn.batch.lease == batch.lease:
+            return None
+        batch.until_end = lone
         turn.batch = batch
         return handed_text(agent, batch.messages, when="while the turn goes on")
 

@@ -55,6 +55,7 @@ def find_place(program: Program, told: Told, environ: Mapping[str, str]) -> dict
         "resting": told.resting,
         "read": told.read,
         "boundary": told.boundary,
+        "lone": told.lone,
         "process": {"pid": seen.pid, "started": seen.started} if seen else None,
         "sure": sure,
         "above": [{"pid": each.pid, "started": each.started} for each in above],

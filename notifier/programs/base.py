@@ -63,6 +63,7 @@ class Told:
         read: the model has just been handed what a poll returned.
         boundary: a `tool` at which the program hands a text on with its tools' results, before the model's
             next word.
+        lone: that boundary is one tool's, and those of other tools may follow before the model's next word.
         watch: the program may be told now which file to watch.
         changed: the file of which the program saw that it changed.
     """
@@ -72,6 +73,7 @@ class Told:
         "changed",
         "cwd",
         "event",
+        "lone",
         "mode",
         "read",
         "resting",
@@ -89,6 +91,7 @@ class Told:
         resting: bool = True,
         read: bool = False,
         boundary: bool = False,
+        lone: bool = False,
         watch: bool = False,
         changed: str | None = None,
     ) -> None:
@@ -99,5 +102,6 @@ class Told:
         self.resting = resting
         self.read = read
         self.boundary = boundary
+        self.lone = lone
         self.watch = watch
         self.changed = changed

@@ -28,6 +28,9 @@ NATIVE: dict[str, Event] = {
 }
 """Codex's event -> ours."""
 
+_HANDING: dict[Event, str] = {"session-start": "SessionStart", "tool": "PostToolUse"}
+"""Our events at which a text is handed over beside the turn -> Codex's."""
+
 _POLL = "__poll_convs"
 """How the name of our MCP tool ends, whatever the server is called there."""
 
@@ -57,6 +60,8 @@ class Codex:
             # Codex opens a session with its first prompt, not before.
             resting=False,
             read=native == "PostToolUse" and str(given.get("tool_name")).endswith(_POLL),
+            boundary=native == "PostToolUse",
+            lone=native == "PostToolUse",
         )
 
     def owner(self, environ: Mapping[str, str], ancestors: Sequence[Seen]) -> tuple[Seen, bool] | None:
@@ -82,9 +87,9 @@ class Codex:
 
     def context(self, event: Event | None, text: str | None, *, watch: str | None = None) -> str:
         """Additional context at the start; at the end a reason to go on, which the model is told."""
-        if event == "session-start":
-            told = {"hookEventName": "SessionStart", "additionalContext": text}
-            return json.dumps({"hookSpecificOutput": told})
+        native = _HANDING.get(event) if event is not None else None
+        if native is not None:
+            return json.dumps({"hookSpecificOutput": {"hookEventName": native, "additionalContext": text}})
         return json.dumps({"decision": "block", "reason": text})
 
     def notice(self, text: str) -> str:

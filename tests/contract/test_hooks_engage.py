@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from notifier.daemon.handover import Handover
+from notifier.record import Record
 from tests.contract.boxes import Agent, Box, box_of, say, speaker_in
 from tests.http.running import Party, Running, running, settings_for, until
 
@@ -35,16 +38,17 @@ async def speaker(record: Running) -> AsyncIterator[Party]:
 
 
 class Claude:
-    """A scripted agent whose hooks speak as Claude Code's do."""
+    """A scripted agent whose hooks speak as Claude Code's do, or as Codex's, which are alike."""
 
-    def __init__(self, agent: Agent, session_id: str = "one") -> None:
+    def __init__(self, agent: Agent, session_id: str = "one", *, program: str = "claude-code") -> None:
         self.agent = agent
         self.session_id = session_id
+        self.program = program
 
     async def hook(self, native: str, **facts: Any) -> dict[str, Any]:
         """Call one hook; returns the JSON that it printed, `{}` for nothing."""
         given = {"hook_event_name": native, "session_id": self.session_id, "cwd": "/", **facts}
-        answer = await self.agent.hook("stop", "claude-code", **given)
+        answer = await self.agent.hook("stop", self.program, **given)
         assert (answer["status"], answer["err"]) == (0, "")
         printed: dict[str, Any] = json.loads(answer["out"] or "{}")
         return printed
@@ -253,6 +257,38 @@ async def test_a_hand_over_between_tools_is_none_of_the_two_that_keep_a_turn_goi
         await pressing(box, speaker, str(claude.agent.handle), native)
         assert f"> {native}" in text_of(await claude.hook(native), at=native)
         await box.until_row(str(claude.agent.handle), urgent=0)
+
+
+async def test_a_program_that_tells_of_each_tool_alone_is_handed_one_text_a_turn_and_acknowledges_at_its_end(
+    box: Box, speaker: Party
+) -> None:
+    handle = await box.session(ROOM)
+    async with box.agent(handle) as agent:
+        codex = Claude(agent, program="codex")
+        await codex.begin()
+        await pressing(box, speaker, handle, "one")
+        assert await codex.hook("PreToolUse", tool_name="exec_command") == {}
+        assert "> one" in text_of(await codex.hook("PostToolUse"), at="PostToolUse")
+        await pressing(box, speaker, handle, "two")
+        for native in ("PreToolUse", "PostToolUse"):
+            assert await codex.hook(native) == {}
+        party = box.record.holding(box.party.token or "", handle)
+        assert (await own_row(party))["last_read_id"] == 0
+        reason = (await codex.hook("Stop"))["reason"]
+        assert "> two" in reason
+        assert "> one" not in reason
+        assert (await own_row(party))["last_read_id"] > 0
+
+
+async def test_two_hooks_that_ask_at_once_are_handed_one_text(box: Box, speaker: Party) -> None:
+    handle = await box.session(ROOM)
+    await say(speaker, ROOM, "one", urgent=True)
+    async with Record(box.record.url, box.party.token or "") as record:
+        handover = Handover(record)
+        texts = await asyncio.gather(
+            *(handover.offer_between(handle, [ROOM], lone=True) for _ in range(2)),
+        )
+    assert sum(text is not None for text in texts) == 1
 
 
 @pytest.mark.parametrize("mode", ["notify", "off"])

@@ -64,6 +64,8 @@ class Heard:
             elif item.get("role") == "user":
                 for block in item["content"]:
                     heard._take({"type": "text", "text": block.get("text", "")})
+            elif item.get("role") == "developer":
+                heard.reminders += "".join(block.get("text", "") for block in item["content"])
         return heard
 
     def _take(self, block: dict[str, Any]) -> None:

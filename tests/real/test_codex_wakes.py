@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from notifier.programs.codex import PROGRAM
-from tests.real.codex import CATCHUP_KEYS, DIALOG, PROMPT, CodexSession, seated
+from tests.real.codex import CATCHUP_KEYS, DIALOG, FIRST, PROMPT, CodexSession, Way, seated
 from tests.real.model import Model
 from tests.real.office import Office
 from tests.real.waiting import until
@@ -24,14 +24,18 @@ def begin(office: Office, codex: Path, model: Model, folder: Path, room: str) ->
     """Begin a session; it ends with the test."""
     with ExitStack() as stack:
 
-        def begin(*, beside: str = "", **env: str) -> CodexSession:
-            return stack.enter_context(seated(office, codex, model, folder, room=room + beside, env=env))
+        def begin(way: Way = "run", *, beside: str = "", **env: str) -> CodexSession:
+            seat = seated(office, codex, model, folder, room=room + beside, way=way, env=env)
+            return stack.enter_context(seat)
 
         yield begin
 
 
-def test_an_idle_session_is_woken_and_reads_and_its_draft_is_kept(begin: Begin, model: Model) -> None:
-    session = begin()
+@pytest.mark.parametrize("way", ["run", "tmux"])
+def test_an_idle_session_is_woken_and_reads_and_its_draft_is_kept(
+    begin: Begin, way: Way, model: Model
+) -> None:
+    session = begin(way)
     session.front.draft("half a line")
     typed = session.front.typed()
     session.say("the build is green")
@@ -120,3 +124,64 @@ def test_two_sessions_in_one_folder_never_cross(begin: Begin, model: Model) -> N
         session.front.terminal.until_shown(PROMPT + PROGRAM.catchup[:40])
         assert f"for {session.agent}" not in other.front.terminal.screen()
     assert one.row()["last_wake"] == two.row()["last_wake"]
+
+
+def test_what_is_urgent_reaches_a_turn_with_its_tools_results(begin: Begin, model: Model) -> None:
+    session = begin()
+    model.hold()
+    session.front.prompt(f"TOOL readyroom say {session.room} working")
+    session.until_row(state="busy")
+    message = session.say("stop that", urgent=True)
+    session.until_row(state="busy", urgent=1)
+    model.go_on()
+    session.until_handed("stop that")
+    (handed,) = (heard for heard in model.heard if "> stop that" in heard.reminders)
+    assert handed.result, "it came with the tool's result"
+    session.until_row(state="idle", unread=0)
+    session.until_sender_is_told(message, None)
+    assert session.row()["last_wake"] is None
+
+
+def test_ten_messages_within_a_second_are_one_wake(begin: Begin, model: Model) -> None:
+    session = begin()
+    speaker = session.office.newcomer(session.room)
+    for number in range(10):
+        session.office.say_as(speaker, session.room, f"news {number}.")
+    session.until_row(state="idle", unread=0, hold=None)
+    assert session.row()["wakes"] == 1
+    assert [model.times_told(f"> news {number}.") for number in range(10)] == [1] * 10
+
+
+def test_it_is_woken_after_clear(begin: Begin, model: Model) -> None:
+    session = begin()
+    session.front.prompt("/clear")
+    until(lambda: f"ACK {FIRST}" not in session.front.terminal.screen(), session.scene)
+    session.front.prompt("good evening")
+    until(lambda: model.was_told("good evening"), session.scene)
+    session.until_row(state="idle")
+    session.say("after clear")
+    session.until_shown("after clear")
+    session.until_row(state="idle", unread=0)
+    assert session.row()["last_wake"]["rung"] == "native"
+    session.front.terminal.until_shown(PROMPT + PROGRAM.catchup[:40])
+
+
+def test_a_resumed_session_is_who_it_was_and_a_fork_beside_it_is_another(
+    office: Office, codex: Path, model: Model, folder: Path, room: str
+) -> None:
+    with seated(office, codex, model, folder, room=room) as first:
+        pass
+    until(lambda: first.row().get("state") == "offline", first.office.log)
+    with seated(office, codex, model, folder, room=room, arguments=("resume", "--last")) as resumed:
+        assert resumed.agent == first.agent
+        resumed.say("for the one")
+        resumed.until_shown("for the one")
+        resumed.until_row(state="idle", unread=0)
+        with seated(office, codex, model, folder, room=f"{room}-fork", arguments=("fork", "--last")) as fork:
+            assert fork.agent != resumed.agent
+            fork.say("for the fork")
+            fork.until_shown("for the fork")
+            fork.until_row(state="idle", unread=0)
+            assert "for the fork" not in resumed.front.terminal.screen()
+            assert fork.row()["last_wake"] == resumed.row()["last_wake"]
+            assert (fork.row()["wakes"], resumed.row()["wakes"]) == (1, 1)

@@ -68,6 +68,16 @@ def private(folder: str) -> None:
         PermissionError: it is there already and is not so; the text says what to do.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    check_private(folder)
+
+
+def check_private(folder: str) -> None:
+    """See that only this user can enter a folder, so that nobody else can have put anything there.
+
+    Raises:
+        FileNotFoundError: there is none.
+        PermissionError: others can; the text says what to do.
+    """
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise PermissionError(

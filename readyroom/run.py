@@ -153,7 +153,9 @@ async def _relay(launch: Launch, claim: Claim, access: Access, folder: str) -> i
         "cwd": os.getcwd(),
     }
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(door(socket_path, relay.terminal, ring=relay.ring))
+        await stack.enter_async_context(
+            door(socket_path, relay.terminal, ring=relay.ring, hold_of=relay.hold_of)
+        )
         await stack.enter_async_context(_known_to_the_notifier(control, relay, request))
         return await relay.run()
 

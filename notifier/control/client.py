@@ -16,7 +16,10 @@ A place is `process`, `cwd`, `tty`, `tmux`, `pty_socket`, `watches`: `process` i
 from __future__ import annotations
 
 import json
+import os
 import socket
+
+from notifier.paths import check_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +43,10 @@ class Control:
         """Connect.
 
         Raises:
+            PermissionError: others can enter the socket's folder, and could answer in the notifier's place.
             OSError: nobody listens there, or not in time.
         """
+        check_private(os.path.dirname(socket_path))
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.settimeout(connect_within)

@@ -72,7 +72,7 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hand
 async def _answer(line: bytes, handle: Handler) -> Answer:
     try:
         request = read_request(line)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return {"ok": False, "detail": f"This is no request: {error}."}
     try:
         return {"ok": True, **await handle(request)}

@@ -22,6 +22,8 @@ _TOKEN = re.compile(
     r"|(?P<control>[\x00-\x1a\x1c-\x1f\x7f\x9b])"
 )
 _CUT_LIMIT = 4096
+_DIGITS = 9
+"""No count in a sequence means more than that."""
 _BACKLOG = 128 * 1024
 _ALTERNATE = frozenset({"47", "1047", "1049"})
 
@@ -124,7 +126,7 @@ class Emulator:
         if final == "m":
             self._grid.dim, self._grid.inverse = style(given, dim=self._grid.dim, inverse=self._grid.inverse)
             return
-        numbers = [int(word) if word.isdigit() else 0 for word in given.split(";")]
+        numbers = [int(word[:_DIGITS]) if word.isdigit() else 0 for word in given.split(";")]
         self._act(final, numbers)
 
     def _switch(self, *, on: bool) -> None:

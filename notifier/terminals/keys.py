@@ -8,6 +8,7 @@ else may leave text behind makes the draft `unknown`, until Enter or Ctrl-C. Wha
 from __future__ import annotations
 
 import re
+import sys
 
 from notifier.terminals.base import Draft
 
@@ -19,7 +20,9 @@ _REPORT = re.compile(
     rb"|\x1b\[\d+;\d+;\d+M"  # mouse, the urxvt form
     rb"|\x1b[P\]X^_][^\x00-\x1f]*(?:\x07|\x1b\\)"  # strings: colours, clipboard, graphics
 )
-_KEY_CODE = re.compile(rb"\x1b\[(\d+)(?::\d*)*(?:;(\d*)(?::(\d+))?(?:;[\d:]*)?)?u|\x1b\[27;(\d+);(\d+)~")
+_KEY_CODE = re.compile(
+    rb"\x1b\[(\d{1,6})(?::\d*)*(?:;(\d{0,3})(?::(\d+))?(?:;[\d:]*)?)?u|\x1b\[27;(\d{1,3});(\d{1,6})~"
+)
 _SEQUENCE = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[ -~]")
 _UNFINISHED = re.compile(
     rb"\x1b(?:\[(?:M[\x20-\xff]{0,2}|[0-?]*[ -/]*)|O|[P\]X^_][^\x00-\x1f]*\x1b?)?\Z"
@@ -159,7 +162,7 @@ class Keys:
             self._control(code - 96, canonical=canonical)
         elif held in (0, _SHIFT) and (code in _ERASE or code in (9, _ESCAPE)):
             self._control(code, canonical=canonical)
-        elif held in (0, _SHIFT) and code >= 32 and not 57344 <= code <= 63743:
+        elif held in (0, _SHIFT) and 32 <= code <= sys.maxunicode and not 57344 <= code <= 63743:
             self._text += chr(code)
         else:
             self._known = False

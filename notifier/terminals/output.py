@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_MODES = re.compile(rb"\x1b\[\?([\d;]+)([hl])|\x1bc")
+_MODES = re.compile(rb"\x1b\[\?([\d;]{1,60})([hl])|\x1bc")
 _CUT = re.compile(rb"\x1b(?:\[[?\d;]{0,60})?\Z")
 _SEQUENCES = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)|\x1b[ -/]*[0-~]|[\x00-\x20\x7f]"

@@ -133,11 +133,14 @@ def judged(program: str, *, keys: Draft, shown: str | None) -> Draft:
     """What stands in the composer, by what was typed and by what the screen shows.
 
     Where a program's composer has a form of its own, the screen is right: keys may have answered a dialog,
-    and Escape may have put an old prompt back. A prompt that could be any program's (one that asks for a
-    password, say) only decides what the keys leave open. What neither knows is a draft.
+    and Escape may have put an old prompt back; without it the screen is a menu, a dialog, something new. A
+    prompt that could be any program's (one that asks for a password, say) only decides what the keys leave
+    open. What neither knows is a draft.
     """
     if shown:
         return "draft"
     if shown == "" and (program in KNOWN_FORMS or keys == "unknown"):
         return "empty"
-    return "empty" if keys == "empty" else "draft"
+    if keys != "empty":
+        return "draft"
+    return "unknown" if shown is None and program in KNOWN_FORMS else "empty"

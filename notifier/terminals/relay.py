@@ -12,6 +12,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from notifier.sessions import Process
 from notifier.terminals.base import Hold
 from notifier.terminals.child import Child
 from notifier.terminals.outer import Outer
@@ -104,6 +105,10 @@ class Relay:
         """Type `data` at the program, after whatever waits to be typed already."""
         self._last_sent = data[-1]
         self._input.write(data)
+
+    def hold_of(self, process: Process) -> Hold | None:
+        """Why `process` is not the one in front on the program's terminal, if so."""
+        return hold_of(process, tty=self.terminal.tty)
 
     def ring(self) -> Hold | None:
         """Ring the bell of the human's terminal; returns why it was not rung, if so."""

@@ -16,14 +16,14 @@ class Pty:
     rung = "pty"
 
     def fits(self, session: Session) -> bool:
-        """Whether the session was started by `readyroom run`."""
-        return session.pty_socket is not None
+        """Whether the session was started by `readyroom run`, and the process that must be in front there."""
+        return session.pty_socket is not None and session.process is not None
 
     async def wake(self, session: Session, line: str) -> Wake:
         """Have the line typed there, if every gate is open."""
-        if session.pty_socket is None:
+        if session.pty_socket is None or session.process is None:
             return Wake(sent=False, hold="no way to wake it")
-        return _wake(await wake_through(session.pty_socket, line))
+        return _wake(await wake_through(session.pty_socket, line, session.process))
 
 
 class Tmux:

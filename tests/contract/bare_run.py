@@ -20,7 +20,7 @@ from notifier.terminals.relay import Relay
 
 async def run(path: str, command: list[str]) -> int:
     relay = Relay(command, environ=os.environ, outer=Outer())
-    async with door(path, relay.terminal, ring=relay.ring):
+    async with door(path, relay.terminal, ring=relay.ring, hold_of=relay.hold_of):
         return await relay.run()
 
 

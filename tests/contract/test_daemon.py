@@ -372,7 +372,15 @@ async def test_a_folder_that_others_can_enter_is_refused(record: Running, tmp_pa
 
 @pytest.mark.parametrize(
     "line",
-    [b"garbage", b"[]", b"{}", b'{"op":"reboot"}', b'{"op":"hook","event":"x","program":"plain"}', b"\xff"],
+    [
+        b"garbage",
+        b"[]",
+        b"{}",
+        b'{"op":"reboot"}',
+        b'{"op":"hook","event":"x","program":"plain"}',
+        b"\xff",
+        b'{"op":"status","more":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
 )
 async def test_a_bad_request_is_answered_in_plain_words(box: Box, line: bytes) -> None:
     reader, writer = await asyncio.open_unix_connection(control_socket(box.folder))

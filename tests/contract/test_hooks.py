@@ -271,6 +271,20 @@ def test_nothing_is_left_where_others_could_read_or_plant_it(folder: Path) -> No
     assert list((folder / "run").iterdir()) == []
 
 
+def test_whoever_answers_where_others_can_enter_is_not_spoken_to(folder: Path) -> None:
+    planted = folder / "planted"
+    planted.mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        door.bind(str(planted / "control.sock"))
+        door.listen()
+        door.setblocking(False)
+        planted.chmod(0o755)
+        for program in MODULES:
+            assert silent(hook(planted, "stop", "--for", program, READYROOM_AGENT="desk-agent#1"))
+        with pytest.raises(BlockingIOError):
+            door.accept()
+
+
 @pytest.mark.parametrize("program", MODULES)
 def test_it_imports_nothing_that_is_slow(folder: Path, program: str) -> None:
     env = {**os.environ, "READYROOM_RUNTIME_DIR": str(folder)}

@@ -14,6 +14,7 @@ import pytest
 from notifier.terminals.composer import composed
 from notifier.terminals.emulator import Emulator
 from notifier.terminals.keys import Keys
+from notifier.terminals.output import Output
 from notifier.terminals.pty import judged
 from tests.contract.terminals import TmuxServer, needs_tmux, until
 
@@ -108,6 +109,26 @@ def test_keys_and_screen_judge_together(program: str, keys: bytes, printed: byte
     typed.feed(keys, 1.0)
     emulator.feed(printed)
     assert judged(program, keys=typed.draft, shown=composed(emulator.screen(), program)) == draft
+
+
+@pytest.mark.parametrize("program", ["claude-code", "codex"])
+def test_a_screen_without_the_composer_of_a_known_program_is_not_idle(program: str) -> None:
+    """A menu, a dialog, something new: although no key was pressed since Enter."""
+    emulator, typed = Emulator(ROWS, COLUMNS), Keys()
+    emulator.feed(b"\r\nDo you want to proceed?\r\n  1. Yes\r\n")
+    typed.feed(b"go\r", 1.0)
+    assert judged(program, keys=typed.draft, shown=composed(emulator.screen(), program)) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "form", ["\x1b[%sH", "\x1b[?%sh", "\x1b[%sm", "\x1b[38;5;%sm", "\x1b[%s@", "\x1b[%sb"]
+)
+def test_a_number_of_any_length_is_survived(form: str) -> None:
+    data = (form % ("9" * 5000) + "after").encode()
+    output = Output()
+    output.feed(data, 1.0)
+    assert (output.bracketed, output.alternate) == (False, False)
+    assert any("after" in row for row in shown(data.decode()))
 
 
 def shown(text: str) -> list[str]:

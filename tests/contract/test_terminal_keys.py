@@ -172,6 +172,16 @@ def test_it_makes_no_difference_how_the_bytes_are_cut(pieces: list[bytes], data:
     assert (cut.draft, cut.last_key) == (whole.draft, whole.last_key)
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [b"\x1b[99999999u", b"\x1b[1114112u", b"\x1b[" + b"9" * 5000 + b"u", b"\x1b[97;" + b"9" * 5000 + b"u"],
+)
+def test_a_key_that_is_none_is_survived(keys: bytes) -> None:
+    typed = Keys()
+    typed.feed(keys, 1.0)
+    assert typed.draft == "unknown"
+
+
 @given(st.binary(max_size=40))
 @example(b"\xc2\x00")
 @example(b"\xc2\x00\xc2\x00\xc2")

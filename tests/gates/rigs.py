@@ -11,11 +11,11 @@ from pathlib import Path
 
 from notifier.sessions import Process, Session
 from notifier.terminals.base import Hold, Terminal
-from notifier.terminals.process import hold_of, standing_of
+from notifier.terminals.process import hold_of, process_of, standing_of
 from notifier.terminals.typist import type_line
 from notifier.wakers.base import Waker
 from notifier.wakers.keystrokes import Pty, Tmux
-from tests.contract.terminals import BARE_RUN, Human, Record, TmuxServer, program_of, tui, until
+from tests.contract.terminals import BARE_RUN, Human, Record, TmuxServer, arguments, program_of, tui, until
 
 LINE = "/catchup"
 TYPED = b"\x1b[200~/catchup\x1b[201~\r"
@@ -110,9 +110,13 @@ class PtyRig:
         self.path = str(folder / "run.sock")
         run = [sys.executable, BARE_RUN, self.path, *(command or tui(self.record, *options))]
         self.human = Human(around or run)
-        self.session = Session(agent="work-agent#1", program="plain", pty_socket=self.path)
         self.waker = Pty()
         until(lambda: os.path.exists(self.path), "the socket of the run")
+        self.process = launched_by(self.path)
+
+    @property
+    def session(self) -> Session:
+        return Session(agent="work-agent#1", program="plain", process=self.process, pty_socket=self.path)
 
     def press(self, keys: bytes) -> None:
         """Press keys as a human does."""
@@ -154,6 +158,28 @@ class TmuxRig:
         self.keys(sentinel)
         until(lambda: self.record.bytes.endswith(sentinel.encode()), "the sentinel")
         return self.record.bytes[len(known) : -len(sentinel)]
+
+
+def launched_by(path: str) -> Process:
+    """The program of the run whose socket is `path`: the child of its only child."""
+    found: list[Process] = []
+
+    def look() -> bool:
+        runs = [folder for folder in Path("/proc").glob("[0-9]*") if path.encode() in arguments(folder)[2:3]]
+        pids = [child for run in runs for leader in children(int(run.name)) for child in children(leader)]
+        found[:] = [process for process in map(process_of, pids) if process is not None]
+        return bool(found)
+
+    until(look, "the program of the run")
+    return found[0]
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process, as far as they live."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def standing(process: Process) -> str:

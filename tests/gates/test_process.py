@@ -15,6 +15,7 @@ import pytest
 from notifier.sessions import Process
 from tests.contract.terminals import (
     BARE_RUN,
+    Human,
     Record,
     needs_tmux,
     program_of,
@@ -49,6 +50,27 @@ def test_pty_another_program_in_front_gets_nothing(
     rig.human.type(b"!")
     until(lambda: record.bytes.endswith(b"!"), "the sentinel")
     count.zero("pty", "another program in front", hold, record.bytes[:-1])
+    assert hold == "not in front"
+
+
+def test_pty_a_run_that_a_session_elsewhere_has_inherited_gets_nothing(
+    pty_rig: Callable[..., PtyRig], tmp_path: Path, count: Count
+) -> None:
+    """A window that was opened from within a run, say: what is in front of the run is no part of it."""
+    elsewhere = Record(tmp_path / "elsewhere")
+    rig = pty_rig()
+    rig.human.sees(b"> ")
+    other = Human(tui(elsewhere))
+    try:
+        other.sees(b"> ")
+        rig.process = program_of(elsewhere)
+        hold = count.settled(rig.waker, rig.session)
+        rig.human.type(b"!")
+        until(lambda: rig.record.bytes.endswith(b"!"), "the sentinel")
+        stray = rig.record.bytes[:-1] + elsewhere.bytes
+    finally:
+        other.close()
+    count.zero("pty", "the session runs elsewhere", hold, stray)
     assert hold == "not in front"
 
 

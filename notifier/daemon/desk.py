@@ -118,8 +118,8 @@ class Desk:
                 self._core.inbox.engaged(agent, senders, now=self._core.now())
                 self._core.do(self._core.inbox.look_soon(now=self._core.now()))
                 log.info("turn_kept_going", agent=agent, senders=sorted(senders))
-            case "stop" if told.mode == "off":
-                self._core.spawn(self._handover.seen(agent, at_end=True))
+            case "stop":
+                self._core.spawn(self._handover.settle(agent))
         return {}
 
     async def _between_tools(self, agent: str, told: Hook) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from notifier.record import Record, RecordError
+from notifier.record import Record, RecordError, Refused
 
 log = structlog.get_logger()
 
@@ -56,13 +56,16 @@ class Turn:
 
     Attributes:
         engaged: how often this turn was kept going.
-        polled: the model has called the poll itself in this turn.
+        polled: the model has called the poll itself since the record was last asked for it.
+        batch: what was offered last, until it was seen.
+        owed: the lease of what it has seen, until the record knows.
         handed: ids of messages that were handed over, the newest last.
     """
 
     engaged: int = 0
     polled: bool = False
     batch: Batch | None = None
+    owed: str | None = None
     handed: deque[int] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def has_handed(self, batch: Batch) -> bool:
@@ -95,8 +98,14 @@ class Handover:
         turn = self.turn(agent)
         batch = turn.batch
         if batch is not None and batch.taken and (at_end or not batch.until_end):
-            turn.batch = None
-            await self._ack(agent, batch.lease)
+            turn.owed, turn.batch = batch.lease, None
+        await self.settle(agent)
+
+    async def settle(self, agent: str) -> None:
+        """Acknowledge what was seen, where the record could not be told so before."""
+        turn = self.turn(agent)
+        if (owed := turn.owed) is not None and await self._acked(agent, owed) and turn.owed == owed:
+            turn.owed = None
 
     async def offer(self, agent: str, *, allowed: Callable[[set[str]], bool]) -> str | None:
         """What the hook may hand over now; None for nothing, or nothing more in this turn.
@@ -107,10 +116,12 @@ class Handover:
         await self.seen(agent, at_end=True)
         if turn.engaged >= ENGAGED_PER_TURN:
             return None
+        polled, turn.polled = turn.polled, False
         batch = await self._poll(agent)
-        if batch is not None and turn.polled and batch.is_repeat():
+        if batch is not None and polled and batch.is_repeat():
             # The model polled it in this turn, and has it in the answer of its tool.
-            await self._ack(agent, batch.lease)
+            turn.owed = batch.lease
+            await self.settle(agent)
             batch = await self._poll(agent)
         if batch is None or turn.has_handed(batch) or not allowed(batch.senders()):
             return None
@@ -125,8 +136,10 @@ class Handover:
         """
         turn = self.turn(agent)
         await self.seen(agent)
+        polled, turn.polled = turn.polled, False
         batch = await self._poll(agent, rooms)
-        if batch is None or turn.has_handed(batch) or (turn.polled and batch.is_repeat()):
+        turn.polled = polled and (batch is None or batch.is_repeat())
+        if batch is None or turn.has_handed(batch) or turn.polled:
             return None
         if lone and turn.batch is not None and turn.batch.lease == batch.lease:
             return None
@@ -158,11 +171,14 @@ class Handover:
         ]
         return Batch(str(answer["lease"]), messages) if messages and answer.get("lease") else None
 
-    async def _ack(self, agent: str, lease: str) -> None:
+    async def _acked(self, agent: str, lease: str) -> bool:
+        """Whether there is nothing left to acknowledge."""
         try:
             await self._record.call("POST", "/v1/ack", {"lease": lease}, headers={"X-Tyode-Agent": agent})
         except RecordError as error:
             log.warning("hand_over_not_acknowledged", agent=agent, code=error.code)
+            return isinstance(error, Refused) and 400 <= error.status < 500 and error.status != 429
+        return True
 
 
 def handed_text(agent: str, messages: list[Json], *, when: str) -> str:

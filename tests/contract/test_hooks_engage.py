@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from notifier.daemon.handover import Handover
-from notifier.record import Record
+from notifier.record import Record, RecordUnreachable
+from notifier.terminals.process import process_of
 from tests.contract.boxes import Agent, Box, box_of, say, speaker_in
 from tests.http.running import Party, Running, running, settings_for, until
 
@@ -312,6 +313,65 @@ async def test_clear_changes_the_session_id_and_nothing_else(box: Box, claude: C
     await box.until_row(str(claude.agent.handle), state="idle", pid=claude.agent.child.pid)
     await claude.hook("SessionEnd", reason="prompt_input_exit")
     await box.until_row(str(claude.agent.handle), state="offline")
+
+
+async def test_a_hand_over_whose_hook_died_is_not_taken_for_what_the_model_polled_before(
+    box: Box, claude: Claude, speaker: Party
+) -> None:
+    handle = str(claude.agent.handle)
+    process = process_of(claude.agent.child.pid)
+    assert process is not None
+    await claude.begin()
+    await claude.hook("PostToolUse", tool_name="mcp__readyroom__poll_convs")
+    await say(speaker, ROOM, "one")
+    hook = {"op": "hook", "event": "ending", "program": "claude-code", "agent": handle, "mode": "engage"}
+    offered = await box.ask(**hook, process={"pid": process.pid, "started": process.started})
+    assert "> one" in offered["text"]
+    assert "> one" in text_of(await claude.hook("Stop"))
+
+
+@pytest.mark.parametrize("handing", ["Stop", "PostToolBatch"])
+async def test_a_turn_that_failed_has_not_shown_the_model_what_was_handed_over(
+    box: Box, claude: Claude, speaker: Party, handing: str
+) -> None:
+    await claude.begin()
+    await pressing(box, speaker, str(claude.agent.handle), "one")
+    assert "> one" in text_of(await claude.hook(handing), at=handing)
+    await claude.hook("StopFailure")
+    await box.until_row(str(claude.agent.handle), state="idle")
+    party = box.record.holding(box.party.token or "", claude.agent.handle)
+    (again,) = (await party.post("/v1/poll", {"ack": "lease"})).body["rooms"][0]["messages"]
+    assert (again["body"], again["redelivered"]) == ("one", True)
+
+
+class Faltering(Record):
+    """A client whose next acknowledgement is lost."""
+
+    falters = True
+
+    async def call(self, method: str, path: str, *rest: Any, **more: Any) -> dict[str, Any]:
+        if path == "/v1/ack" and self.falters:
+            self.falters = False
+            raise RecordUnreachable("the record is away")
+        return await super().call(method, path, *rest, **more)
+
+
+async def test_an_acknowledgement_that_was_lost_is_made_up_for(
+    box: Box, record: Running, speaker: Party
+) -> None:
+    handle = await box.session(ROOM)
+    await say(speaker, ROOM, "one")
+    async with Faltering(record.url, box.party.token or "", patience=0) as client:
+        handover = Handover(client)
+        assert await handover.offer(handle, allowed=lambda _: True)
+        handover.took(handle)
+        await handover.seen(handle)
+        newer = await say(speaker, ROOM, "two")
+        text = await handover.offer(handle, allowed=lambda _: True)
+    assert text is not None
+    assert ("> one" in text, "> two" in text) == (False, True)
+    party = record.holding(box.party.token or "", handle)
+    assert 0 < (await own_row(party))["last_read_id"] < newer
 
 
 async def test_without_a_record_the_turn_just_ends(database_url: str, tmp_path: Path) -> None:

@@ -37,8 +37,7 @@ class Presence:
     def add(self, report: Report) -> None:
         """To be sent soon; a newer state replaces an older one, and so does the news of a wake."""
         before = self._waiting.get(report.agent)
-        wake = report.wake or (before.wake if before else None)
-        self._waiting[report.agent] = Report(report.agent, report.state, wake)
+        self._waiting[report.agent] = report if before is None else _joined(before, report)
         self._news.set()
 
     async def run(self) -> None:
@@ -66,7 +65,8 @@ class Presence:
             if not reports or await self._send(reports):
                 return
             for report in reports:
-                self._waiting.setdefault(report.agent, report)
+                newer = self._waiting.get(report.agent)
+                self._waiting[report.agent] = report if newer is None else _joined(report, newer)
             await asyncio.sleep(pause)
         self._news.set()
 
@@ -96,3 +96,8 @@ class Presence:
                 "reason": report.wake.reason,
             }
         return row
+
+
+def _joined(older: Report, newer: Report) -> Report:
+    """Both in one: the newer state, and the newest news of a wake."""
+    return Report(newer.agent, newer.state, newer.wake or older.wake)

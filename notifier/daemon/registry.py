@@ -7,11 +7,14 @@ import os
 from dataclasses import dataclass, replace
 
 import msgspec
+import structlog
 
 from notifier.control.messages import Hook, Launched, Place
 from notifier.inbox.wake_on import read_rules
 from notifier.programs.processes import look
 from notifier.sessions import Process, Session, State
+
+log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -62,14 +65,22 @@ class Registry:
         return [name for name in known if name not in self.entries]
 
     def save(self) -> None:
-        """Write what has changed; a reader sees the old file or the new one."""
+        """Write what has changed; a reader sees the old file or the new one.
+
+        A disk that takes nothing costs what the next start would know, and no wake: it is tried again at the
+        next change.
+        """
         data = msgspec.json.encode(Kept(boot_id(), list(self.entries.values())))
         if data == self._saved:
             return
         temporary = f"{self._path}.new"
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, self._path)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+            os.replace(temporary, self._path)
+        except OSError as error:
+            log.warning("sessions_not_saved", error=error.strerror)
+            return
         self._saved = data
 
     def launched(self, told: Launched) -> Entry:

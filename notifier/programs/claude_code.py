@@ -139,7 +139,7 @@ class ClaudeCode:
         try:
             with open(registry, encoding="utf-8") as file:
                 kept = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         if not isinstance(kept, dict) or str(kept.get("procStart")) != str(started):
             return None

@@ -19,6 +19,8 @@ _FACTS = (
 _VIEW = "#{?alternate_on,1,0} #{cursor_x} #{cursor_y}"
 _CLIENT = "client #{pane_id} #{client_activity}"
 _CLOSED = "closed"
+_SCREEN = "screen"
+"""The line before what the pane shows, which may look like anything."""
 _FLAGS: tuple[Hold, ...] = ("pane gone", "copy mode", "input off", "synchronised panes")
 _FULL_SCREEN = frozenset({"claude-code", "codex", "opencode"})
 """Programs whose own screen is the alternate one."""
@@ -136,17 +138,15 @@ class TmuxTerminal:
         answer = await self._tmux(
             *("display-message", "-p", "-t", pane, f"{_FACTS} {_VIEW}", ";"),
             *("list-clients", "-F", _CLIENT, ";"),
+            *("display-message", "-p", "-t", pane, _SCREEN, ";"),
             *("capture-pane", "-p", "-e", "-t", pane),
         )
         if answer is None:
             return "pane gone"
-        facts, _, rest = answer.partition("\n")
-        last_key: int | None = None
-        while rest.startswith("client "):
-            client, _, rest = rest.partition("\n")
-            _, shown, activity = client.split()
-            if shown == pane:
-                last_key = max(last_key or 0, int(activity))
+        head, _, rest = answer.partition(f"\n{_SCREEN}\n")
+        facts, *clients = head.split("\n")
+        keys = [client.split()[-1] for client in clients if client.split()[1:-1] == [pane]]
+        last_key = max(map(int, keys), default=None)
         server_pid, tty, flags, alternate, column, row = facts.split()
         screen = Screen.read(rest, column=int(column), row=int(row))
         return _Seen(int(server_pid), tty, flags, alternate == "1", last_key, screen, rest)

@@ -392,6 +392,18 @@ async def test_a_bad_request_is_answered_in_plain_words(box: Box, line: bytes) -
     await writer.wait_closed()
 
 
+async def test_a_disk_that_takes_nothing_costs_no_wake(box: Box, speaker: Party) -> None:
+    os.mkdir(os.path.join(box.folder, "sessions.json.new"))
+    handle = await box.session(ROOM)
+    async with box.resting(await box.session(ROOM)) as gone:
+        pass
+    await box.until_row(str(gone.handle), state="offline")
+    async with box.resting(handle) as agent:
+        await box.until_row(handle, state="idle")
+        await say(speaker, ROOM, "one")
+        await until(lambda: agent.read() == ["one"], "it was woken and read")
+
+
 async def test_the_door_is_for_this_user_alone(box: Box) -> None:
     assert os.stat(box.folder).st_mode & 0o777 == 0o700
     with Control(control_socket(box.folder)):

@@ -115,6 +115,21 @@ def rig(
 RigOf = Callable[..., contextlib.AbstractAsyncContextManager[Rig]]
 
 
+@needs_tmux
+@pytest.mark.parametrize("first", ["client of the day: nobody", "client %0 99999999999", "screen"])
+async def test_a_pane_may_show_what_tmux_itself_could_say(tmp_path: Path, first: str) -> None:
+    server = TmuxServer(tmp_path / "tmux.sock")
+    program = shlex.join(tui(Record(tmp_path / "record")))
+    try:
+        pane = server.new("work", f"echo {shlex.quote(first)}; exec {program}")
+        await until_async(lambda: server.screen(pane) == f"{first}\n>", "the program's prompt")
+        terminal = TmuxTerminal(server.pane(pane), process=server.process(pane), program="plain")
+        look = await terminal.look()
+        assert (look.hold, look.draft, look.key_age) == (None, "empty", None)
+    finally:
+        server.kill()
+
+
 async def test_an_idle_terminal_looks_open(rig: RigOf) -> None:
     async with rig() as at:
         await open_gates(at.terminal)

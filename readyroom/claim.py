@@ -39,7 +39,7 @@ async def check_in(record: Record, program: str, role: str | None, *, new: bool,
 
     `folder` holds the locks; it is this user's alone.
     """
-    cwd = os.getcwd()
+    cwd = os.fsencode(os.getcwd()).decode(errors="replace")
     for agent in [] if new else await _offline(record, program, role, cwd):
         claim = _claim(agent, folder)
         if claim is None:

@@ -72,9 +72,14 @@ class Control:
         Raises:
             OSError: no answer in time, or the notifier hung up.
         """
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        self._socket.sendall(in_bytes(request) + b"\n")
         line = self._lines.readline()
         if not line:
             raise ConnectionResetError("the notifier hung up")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def in_bytes(request: dict[str, Any]) -> bytes:
+    """A request as it is written; what is no text, such as an odd folder's name, has `?` in its place."""
+    return json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")

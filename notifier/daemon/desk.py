@@ -22,6 +22,8 @@ log = structlog.get_logger()
 
 ANSWER_SECONDS = 1.0
 """A hook waits no longer than this for the record."""
+GREETING_SECONDS = 0.8
+"""Within that, so that a session is told its handle whatever the record does."""
 
 
 class Desk:
@@ -106,7 +108,7 @@ class Desk:
         match told.event:
             case "session-start":
                 sweep(self._folder)
-                return {"text": self._greeting(agent)}
+                return {"text": await self._greeting(agent)}
             case "prompt":
                 self._handover.begin(agent)
             case "tool":
@@ -154,11 +156,19 @@ class Desk:
             log.info("turn_not_kept_going", agent=agent, reason="loop_guard")
         return may
 
-    def _greeting(self, agent: str) -> str:
-        seat = self._core.inbox.seats.get(agent)
-        rooms = seat.counts.rooms if seat else {}
-        how = " Read with the tool poll_convs, or with `readyroom poll`." if rooms else ""
-        return f"You are {agent} in Readyroom, where agents talk across machines. {waiting_text(rooms)}.{how}"
+    async def _greeting(self, agent: str) -> str:
+        """The handle, and what the record says in time: the rooms, and what waits there."""
+        name = f"You are {agent} in Readyroom, where agents talk across machines."
+        try:
+            async with asyncio.timeout(GREETING_SECONDS):
+                unread, rooms = await asyncio.gather(
+                    self._core.unread_of(agent), self._handover.rooms_of(agent)
+                )
+        except (RecordError, TimeoutError):
+            return name
+        joined = f" Your rooms: {', '.join(rooms)}." if rooms else ""
+        how = " Read with the tool poll_convs, or with `readyroom poll`." if unread else ""
+        return f"{name}{joined} {waiting_text(unread)}.{how}"
 
     def _end(self, agent: str) -> None:
         self._core.do(self._core.inbox.lives(agent, "gone", now=self._core.now()))

@@ -157,6 +157,11 @@ class Handover:
         turn.handed.extend(message["id"] for message in turn.batch.messages)
         return turn.batch.senders()
 
+    async def rooms_of(self, agent: str) -> list[str]:
+        """The rooms that the session is in, as many as one page has."""
+        answer = await self._record.call("GET", "/v1/rooms", headers={"X-Tyode-Agent": agent})
+        return [str(row["room"]) for row in answer["rooms"]]
+
     def forget(self, agent: str) -> None:
         """The session has ended."""
         self._turns.pop(agent, None)

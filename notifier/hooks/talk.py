@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 
-from notifier.control.client import Control
+from notifier.control.client import Control, in_bytes
 from notifier.paths import private
 
 TYPE_CHECKING = False
@@ -76,6 +75,6 @@ def _leave_word(missed: str, request: dict[str, Any]) -> None:
     private(missed)
     path = os.path.join(missed, f"{process['pid']}-{process['started']}.json")
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(request, file)
+    with open(temporary, "wb") as file:
+        file.write(in_bytes(request))
     os.replace(temporary, path)

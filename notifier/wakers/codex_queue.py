@@ -41,13 +41,16 @@ async def _queue(process: Process, thread: str, line: str) -> Hold | None:
     program = _program(process)
     if program is None:
         return "no way to wake it"
-    queue = await asyncio.create_subprocess_exec(
-        *(program, "queue", "--thread", thread, "--message", line),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, **_home(process)},
-    )
+    try:
+        queue = await asyncio.create_subprocess_exec(
+            *(program, "queue", "--thread", thread, "--message", line),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, **_home(process)},
+        )
+    except OSError:
+        return "no way to wake it"
     try:
         async with asyncio.timeout(_SECONDS):
             status = await queue.wait()
@@ -59,11 +62,12 @@ async def _queue(process: Process, thread: str, line: str) -> Hold | None:
 
 
 def _program(process: Process) -> str | None:
-    """The session's own program, so that the versions agree; else the one on PATH."""
+    """The session's own program, so that the versions agree; else, as after an update, the one on PATH."""
     try:
-        return os.readlink(f"/proc/{process.pid}/exe")
+        own = os.readlink(f"/proc/{process.pid}/exe")
     except OSError:
-        return shutil.which("codex")
+        own = ""
+    return own if os.path.exists(own) else shutil.which("codex")
 
 
 def _home(process: Process) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from notifier.control.messages import Hook, read_request
 from notifier.programs import MODULES
 from notifier.programs.claude_setup import hook_settings
 
@@ -269,6 +270,20 @@ def test_nothing_is_left_where_others_could_read_or_plant_it(folder: Path) -> No
     (folder / "run").chmod(0o755)
     assert silent(hook(folder / "run", "stop", "--for", "plain", READYROOM_AGENT="desk-agent#1"))
     assert list((folder / "run").iterdir()) == []
+
+
+def test_a_folder_whose_name_is_no_text_is_told_of(folder: Path) -> None:
+    odd = os.path.join(os.fsencode(folder), b"odd-\xff")
+    os.mkdir(odd)
+    env = {**os.environ, "READYROOM_RUNTIME_DIR": str(folder / "run"), "READYROOM_AGENT": "desk-agent#1"}
+    done = subprocess.run(
+        [*HOOK, "stop", "--for", "plain"], cwd=odd, capture_output=True, env=env, timeout=WITHIN
+    )
+    assert silent(done)
+    (left,) = (folder / "run" / "missed").iterdir()
+    told = read_request(left.read_bytes())
+    assert isinstance(told, Hook)
+    assert str(told.cwd).endswith("odd-?")
 
 
 def test_whoever_answers_where_others_can_enter_is_not_spoken_to(folder: Path) -> None:

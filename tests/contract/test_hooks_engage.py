@@ -100,9 +100,10 @@ async def own_row(party: Party) -> dict[str, Any]:
 
 
 async def test_the_start_tells_the_handle_and_what_waits(box: Box, claude: Claude, speaker: Party) -> None:
-    printed = (await claude.hook("SessionStart", source="startup"))["hookSpecificOutput"]
-    assert printed["hookEventName"] == "SessionStart"
-    assert str(claude.agent.handle) in printed["additionalContext"]
+    await say(speaker, ROOM, "one")
+    text = text_of(await claude.hook("SessionStart", source="startup"), at="SessionStart")
+    assert text.startswith(f"You are {claude.agent.handle} in Readyroom")
+    assert f"Your rooms: {ROOM}. Readyroom: unread 1 in {ROOM}." in text
 
 
 async def test_unread_messages_keep_the_turn_going_and_are_acknowledged_when_seen(

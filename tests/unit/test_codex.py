@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,9 @@ import pytest
 from notifier.programs.codex import NATIVE, PROGRAM
 from notifier.programs.codex_setup import for_session, hook_settings
 from notifier.programs.processes import Seen
+from notifier.sessions import Session
+from notifier.terminals.process import process_of
+from notifier.wakers.codex_queue import CodexQueue
 
 
 @pytest.mark.parametrize(
@@ -82,3 +88,20 @@ def test_each_hook_is_trusted_by_its_hash_and_no_other() -> None:
     assert settings["state"]["/<session-flags>/config.toml:pre_tool_use:0:0"] == {
         "trusted_hash": "sha256:a1d9f476e417d2d1d3eaa0b50fb5fa7c849ff9867af02854ff4238e688f6b086"
     }
+
+
+async def test_a_program_whose_file_was_replaced_has_no_queue_and_nothing_was_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "codex"
+    shutil.copy(str(shutil.which("sleep")), program)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    child = await asyncio.create_subprocess_exec(str(program), "600")
+    try:
+        program.unlink()
+        session = Session("desk-agent#1", "codex", session_id="one", process=process_of(child.pid))
+        wake = await CodexQueue().wake(session, "line")
+    finally:
+        child.kill()
+        await child.wait()
+    assert (wake.sent, wake.hold) == (False, "no way to wake it")

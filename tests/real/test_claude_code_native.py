@@ -104,6 +104,27 @@ def test_what_is_said_during_a_turn_wakes_at_its_end(begin: Begin, model: Model)
     assert model.native_wakes() == 1
 
 
+def test_a_turn_that_was_interrupted_is_over_and_the_prompt_that_was_put_back_stays(
+    begin: Begin, model: Model
+) -> None:
+    session = begin()
+    claude = session.front
+    model.hold()
+    claude.prompt("think about it")
+    claude.until_status("busy")
+    until(lambda: model.was_told("think about it"), session.scene)
+    claude.terminal.press("Escape")
+    claude.until_status("idle")
+    claude.terminal.until_shown(PROMPT + "think about it")
+    model.go_on()
+    typed = claude.typed()
+    session.say("there is news")
+    session.until_shown("there is news")
+    session.until_row(state="idle", unread=0)
+    claude.terminal.until_shown(PROMPT + "think about it")
+    assert claude.typed() == typed
+
+
 def test_ten_messages_within_a_second_are_one_wake_and_nobody_goes_on_waiting(
     begin: Begin, model: Model
 ) -> None:

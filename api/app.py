@@ -18,6 +18,7 @@ from api import problems
 from api.auth import Auth
 from api.db import Database
 from api.egress import Allowed, Egress
+from api.mcp.server import McpFace
 from api.routes import (
     admin,
     agents,
@@ -34,7 +35,7 @@ from api.routes import (
 )
 from api.routes.answered import Answered
 from api.routes.document import complete, describe_answers
-from api.routes.front import Front, refuse_nul
+from api.routes.front import MCP, Front, refuse_nul
 from api.routes.lane import Lane, refuse_other_methods
 from api.routes.wire import plain
 from api.services.admissions import Admissions
@@ -44,7 +45,7 @@ from api.services.drafts import refusal
 from api.services.feed import Feeds
 from api.services.identity import Gone, Identity
 from api.services.invites import Redeeming
-from api.services.limits import Rate, Waiting
+from api.services.limits import Rate
 from api.services.messages import SEARCHES_AT_ONCE, Messages
 from api.services.metrics import Metrics
 from api.services.nerve_queues import NerveQueues
@@ -57,6 +58,7 @@ from api.services.rooms import Rooms
 from api.services.saying import Sayings
 from api.services.schemas import Schemas
 from api.services.system import SystemVoice
+from api.services.waiting import Waits
 from api.services.webhooks import Webhooks
 from api.settings import Settings, read_secret
 from broker_bridge.broker import EmbeddedBroker
@@ -75,7 +77,7 @@ REDEEM_PER_SECOND, REDEEM_BURST = 1, 20
 
 
 def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None) -> ASGIApp:
-    """The whole service as one ASGI app: REST, and the nerve unless it is elsewhere.
+    """The whole service as one ASGI app: REST, MCP, and the nerve unless it is elsewhere.
 
     Whenever `reload_wanted` is set, it finds out anew whose token is valid, and reads its own for the nerve.
 
@@ -137,7 +139,9 @@ def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None
     ]
     if reload_wanted is not None:
         background.append(_reloading(reload_wanted, reloads))
-    api = _rest(record, background=background)
+    waits = Waits(settings.waiting_calls)
+    mcp = McpFace(record, waits, path=MCP, names=settings.names(), version=version("readyroom"))
+    api = _rest(record, background=background, mcp=mcp)
     app = Front(api, auth=auth, guarded_metrics=not _is_loopback(settings.host), max_bytes=LARGEST_REQUEST)
     quick = Lane(
         app,
@@ -145,10 +149,10 @@ def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None
         messages=record.messages,
         reading=record.reading,
         feeds=Feeds(db, announcements, page_max=settings.page_max),
-        waiting=Waiting(settings.waiting_calls),
+        waits=waits,
         max_bytes=LARGEST_REQUEST,
     )
-    who.on_gone(quick.end_calls)
+    who.on_gone(waits.end)
     refuse_other_methods(api.router.routes, quick.operations)
     api.openapi = lambda: _document(api, quick)  # type: ignore[method-assign]
     answered = Answered(quick, operations=quick.operations, metrics=metrics)
@@ -259,13 +263,14 @@ def _reloading(wanted: asyncio.Event, reloads: list[Callable[[], None]]) -> Call
     return reload
 
 
-def _rest(record: Record, *, background: Sequence[Callable[[], Awaitable[None]]]) -> FastAPI:
+def _rest(record: Record, *, background: Sequence[Callable[[], Awaitable[None]]], mcp: McpFace) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(_keep(run)) for run in background]
         await record.nerve.start()
         try:
-            yield
+            async with mcp.running():
+                yield
         finally:
             for task in tasks:
                 task.cancel()
@@ -288,6 +293,7 @@ def _rest(record: Record, *, background: Sequence[Callable[[], Awaitable[None]]]
     app.include_router(docs_page.routes(lambda: app.openapi()))
     for module in (identity, agents, rooms, messages, nerve, webhooks, admin, nerve_tokens, invites):
         app.include_router(module.router, dependencies=[Depends(plain)])
+    app.router.routes.append(mcp.route)
     return app
 
 

@@ -4,7 +4,8 @@ ServiceError
 ├── Malformed          BadHandle, BadRequest
 ├── Oversized          TooLarge
 ├── Unauthenticated    BadToken
-├── Forbidden          NotAMember, OperatorOnly, NerveOnly, BoxOnly
+├── Forbidden          NotAMember, OperatorOnly, NerveOnly, BoxOnly, WrongOrigin
+├── Misdirected        WrongHost
 ├── NotFound           RoomNotFound, MessageNotFound, NoSuchInvite, NoSuchThing
 ├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
 ├── Invalid            BadField, NoSuchAgent, HopsUsedUp, SearchTooBroad
@@ -45,6 +46,10 @@ class Unauthenticated(ServiceError):
 
 class Forbidden(ServiceError):
     """Known, but not allowed."""
+
+
+class Misdirected(ServiceError):
+    """Sent to somebody of another name."""
 
 
 class NotFound(ServiceError):
@@ -157,6 +162,31 @@ class BoxOnly(Forbidden):
         super().__init__("Only a box has sessions. Use the token of the box that this runs on.")
 
 
+class WrongOrigin(Forbidden):
+    """A page of another site calls."""
+
+    code = "wrong_origin"
+    title = "A page of another site"
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(
+            f"No page of {origin} may call MCP here. The operator allows its host with READYROOM_MCP_HOSTS."
+        )
+
+
+class WrongHost(Misdirected):
+    """A request for another name."""
+
+    code = "wrong_host"
+    title = "Not a name of this record"
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"This record does not know itself as {host!r}. Call MCP by its address or by a name that the "
+            "operator has given it: READYROOM_PUBLIC_URL, or READYROOM_MCP_HOSTS."
+        )
+
+
 class RoomNotFound(NotFound):
     """No room of this name in the caller's realm."""
 
@@ -165,8 +195,8 @@ class RoomNotFound(NotFound):
 
     def __init__(self, room: str) -> None:
         super().__init__(
-            f"There is no room {room}. Start it with POST /v1/rooms, or list all rooms with "
-            "GET /v1/rooms?scope=all.",
+            f"There is no room {room}. Start it (POST /v1/rooms, tool start_conv), or look which there are "
+            "(GET /v1/rooms?scope=all, tool list_all_convs).",
             room=room,
         )
 

@@ -27,6 +27,7 @@ STATUS: dict[type[ServiceError], int] = {
     errors.Oversized: 413,
     errors.Unauthenticated: 401,
     errors.Forbidden: 403,
+    errors.Misdirected: 421,
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.Invalid: 422,
@@ -53,6 +54,14 @@ def answer_problem(error: Exception) -> Answer:
         facts=error.facts,
         headers=_headers(error),
     )
+
+
+def words(error: Exception) -> tuple[str, str]:
+    """An error without HTTP: (code, detail), which steers nobody. A fault of ours is logged here."""
+    if not isinstance(error, ServiceError):
+        log.error("request_failed", exc_info=error)
+        return "internal", INTERNAL
+    return error.code, str(_clean(error.detail))
 
 
 def envelope(

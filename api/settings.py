@@ -6,6 +6,7 @@ import errno
 import re
 import stat
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -44,6 +45,7 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(default=7666, ge=0, le=65535)
     public_url: str | None = None
+    mcp_hosts: str | None = None
     nerve_url: str | None = None
     nerve_public_url: str | None = None
     nerve_token_file: Path | None = None
@@ -78,6 +80,12 @@ class Settings(BaseSettings):
         if url is not None and not re.match("(rediss?|unix)://|$", url.get_secret_value()):
             raise ValueError("a URL of Redis or Valkey begins with redis://, rediss:// or unix://")
         return url
+
+    def names(self) -> frozenset[str]:
+        """The host names by which this record is called, as far as it knows; `*`: by any."""
+        given = {each.strip() for each in (self.mcp_hosts or "").split(",")}
+        public = urlsplit(self.public_url or "").hostname or ""
+        return frozenset({*given, public, self.host}) - {""}
 
     def database_dsn(self) -> str:
         """The libpq URL of the database.

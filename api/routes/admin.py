@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 
 from api.auth import RecordDep
 from api.models import Act, DeadLetter, Named, NewToken, Realm
-from api.routes.paging import HIGHEST, Cursor, Limit, next_cursor, opened_number
+from api.routes.paging import HIGHEST, Cursor, Limit, opened_number
 from api.routes.wire import Body
 from api.services import auditing, realms, tokens
+from api.services.cursors import next_cursor
 from api.services.realms import FIRST
 
 router = APIRouter(prefix="/v1/admin", tags=["operator"])

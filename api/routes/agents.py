@@ -10,9 +10,10 @@ from pydantic import BaseModel, Field
 
 from api.auth import CallerDep, RecordDep
 from api.models import Outcome, Report, RosterRow, State, Wake
-from api.routes.paging import Cursor, Limit, next_cursor
+from api.routes.paging import Cursor, Limit
 from api.routes.wire import Body, Nothing
 from api.services import agents, fields
+from api.services.cursors import next_cursor
 
 router = APIRouter(prefix="/v1", tags=["agents"])
 

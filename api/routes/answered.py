@@ -10,6 +10,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.auth import AGENT_HEADER
+from api.routes.front import MCP
 from api.routes.lane import ROOM_MESSAGES, Operation
 from api.services.metrics import Metrics
 
@@ -34,7 +35,7 @@ class Answered:
     def __init__(self, app: ASGIApp, *, operations: Iterable[Operation], metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
-        self._busy = frozenset(operation.path for operation in operations)
+        self._busy = frozenset({MCP, *(operation.path for operation in operations)})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""

@@ -7,11 +7,13 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.auth import AGENT_HEADER, Auth
-from api.errors import BadField, TooLarge
+from api.errors import BadField, Malformed, ServiceError, TooLarge, Unauthenticated
 from api.problems import answer_problem
 
 REDEEM = "/v1/redeem"
 """What somebody calls who has a code and no token yet."""
+
+MCP = "/mcp"
 
 ADMISSIONS = "/v1/nerve/admissions"
 """What a nerve calls that stands apart from the record."""
@@ -40,7 +42,7 @@ async def refuse_nul(request: Request) -> None:
 
 
 class Front:
-    """An ASGI layer: nothing under /v1 is read, and no route is told from another, before the token is known.
+    """An ASGI layer: nothing of /v1 and MCP is read before the token is known, nor told from another.
 
     Args:
         app: what to pass requests on to; it finds the caller in `scope["caller"]`.
@@ -88,8 +90,19 @@ class Front:
             await self._auth.admit_operator(scope["headers"])
         elif path == ADMISSIONS or path.startswith(f"{ADMISSIONS}/"):
             await self._auth.admit_nerve(scope["headers"])
+        elif path == MCP:
+            await self._admit_model(scope)
         elif path.startswith("/v1/") and path != REDEEM:
             await self._auth.authenticate(scope)
+
+    async def _admit_model(self, scope: Scope) -> None:
+        """Who sends no valid token or handle is refused; what else is wrong, a tool tells the model."""
+        try:
+            await self._auth.authenticate(scope)
+        except (Unauthenticated, Malformed):
+            raise
+        except ServiceError as error:
+            scope["refused"] = error
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """Read at most what a body may have, whether or not its length was announced."""

@@ -15,7 +15,6 @@ from api.errors import BadField
 from api.models import Details, Key, Kind
 from api.routes.wire import Body, Nothing, idempotency_key
 from api.services import fields, sessions
-from api.services.hints import DOUBLED
 
 router = APIRouter(prefix="/v1", tags=["identity"])
 
@@ -111,10 +110,8 @@ async def check_out(record: RecordDep, caller: CallerDep, nothing: Body | None =
 @router.get("/whoami", response_model_exclude_unset=True)
 async def whoami(record: RecordDep, caller: CallerDep) -> WhoAmI:
     """Say who the record takes the caller for."""
-    hint = caller.hint
     stale_seconds = record.settings.presence_stale_seconds
-    if await sessions.is_doubled(record.db, caller=caller, stale_seconds=stale_seconds):
-        hint = DOUBLED.format(agent=caller.handle)
+    hint = await sessions.hint(record.db, caller=caller, stale_seconds=stale_seconds)
     told = {} if hint is None else {"hint": hint}
     return WhoAmI(agent=caller.handle, kind=caller.kind, box=caller.box, realm=caller.realm, **told)
 

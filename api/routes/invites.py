@@ -10,9 +10,10 @@ from pydantic import BaseModel, Field
 
 from api.auth import RecordDep
 from api.models import Invite, NewInvite, Redeemed
-from api.routes.paging import Cursor, Limit, next_cursor
+from api.routes.paging import Cursor, Limit
 from api.routes.wire import Body
 from api.services import invites
+from api.services.cursors import next_cursor
 from api.services.realms import FIRST
 
 router = APIRouter(prefix="/v1", tags=["invites"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -22,29 +21,25 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.auth import AGENT_HEADER, Auth
-from api.errors import BadField, BadRequest, BadToken, TooLarge
+from api.decoding import Decoder, bad_field
+from api.errors import BadField, TooLarge
 from api.models import Caller
 from api.problems import answer_problem
 from api.routes.document import references
 from api.routes.front import refuse_announced
-from api.routes.wire import NO_OBJECT, check_query, idempotency_key
+from api.routes.wire import check_query, idempotency_key
 from api.services import fields
-from api.services.drafts import Said, SayIn, SendIn, exact_number
+from api.services.drafts import Said, SayIn, SendIn
 from api.services.feed import Feed, FeedIn, Feeds
-from api.services.identity import Gone
-from api.services.limits import Waiting
 from api.services.messages import Messages
 from api.services.reading import AckIn, Polled, PollIn, Reading, Unread
+from api.services.waiting import Wait, Waits
 
 Answer = tuple[int, Any]
 
 ROOM_MESSAGES = re.compile(r"/v1/rooms/([^/]+)/messages")
 HISTORY = ("/v1/rooms/{room}/messages", "GET")
 """The one call on a path of the lane that is not the lane's."""
-
-_AT = re.compile(r" - at `\$\.?([^`]*)`")
-_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
-_MISSING = re.compile(r"missing required field `([^`]*)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +65,7 @@ class Lane:
         messages: Messages,
         reading: Reading,
         feeds: Feeds,
-        waiting: Waiting,
+        waits: Waits,
         max_bytes: int,
     ) -> None:
         self._app = app
@@ -78,7 +73,7 @@ class Lane:
         self._messages = messages
         self._reading = reading
         self._feeds = feeds
-        self._may_wait = waiting
+        self._waits = waits
         self._max_bytes = max_bytes
         self.operations = (
             Operation("POST", "/v1/rooms/{room}/messages", "Say something in a room", SayIn, Said, self._say),
@@ -90,12 +85,9 @@ class Lane:
                 "GET", "/v1/messages", "The feed, behind the client's cursor", FeedIn, Feed, self._feed
             ),
         )
-        self._decoders: dict[Operation, msgspec.json.Decoder[Any]] = {
-            operation: msgspec.json.Decoder(operation.body, float_hook=exact_number)
-            for operation in self.operations
-            if operation.body is not None
+        self._decoders: dict[Operation, Decoder[Any]] = {
+            operation: Decoder(operation.body) for operation in self.operations if operation.body is not None
         }
-        self._waiting: set[_Waiting] = set()
         self._exact = {(o.method, o.path): o for o in self.operations[1:]}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,40 +128,13 @@ class Lane:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
-    def end_calls(self, gone: Gone) -> None:
-        """End the polls that wait with a token which is valid no longer."""
-        for waiting in list(self._waiting):
-            caller = waiting.caller
-            if gone.covers(realm=caller.realm, name=caller.name, token_id=caller.token_id):
-                waiting.end(BadToken())
-
     async def _run(
         self, operation: Operation, caller: Caller, body: Any, room: str, receive: Receive
     ) -> Answer:
         if getattr(body, "wait_seconds", 0) <= 0:
             return await operation.run(caller, body, room)
-        with self._may_wait.one(caller.agent_id):
-            async with self._endable(caller, receive):
-                return await operation.run(caller, body, room)
-
-    @contextlib.asynccontextmanager
-    async def _endable(self, caller: Caller, receive: Receive) -> AsyncIterator[None]:
-        """End the block when the caller, who waits for something to arrive, hangs up or its token goes."""
-        task = asyncio.current_task()
-        assert task is not None
-        waiting = _Waiting(caller, task)
-        self._waiting.add(waiting)
-        watcher = asyncio.create_task(waiting.watch(receive))
-        try:
-            yield
-        except asyncio.CancelledError:
-            if waiting.reason is None:
-                raise
-            task.uncancel()
-            raise waiting.reason from None
-        finally:
-            self._waiting.discard(waiting)
-            watcher.cancel()
+        async with self._waits.one(caller) as waiting, _watched(waiting, receive):
+            return await operation.run(caller, body, room)
 
     async def _given(self, operation: Operation, scope: Scope, receive: Receive) -> Any:
         """What the caller gave, by its type: from the body, or of a GET from the query."""
@@ -181,12 +146,7 @@ class Lane:
             return None
         refuse_announced(scope, self._max_bytes)
         raw = await self._read(receive)
-        try:
-            return self._decoders[operation].decode(raw or b"{}")
-        except msgspec.ValidationError as error:
-            raise _bad_field(str(error)) from None
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise _bad_request(raw, error) from None
+        return self._decoders[operation].decode(raw or b"{}")
 
     async def _read(self, receive: Receive) -> bytes:
         parts: list[bytes] = []
@@ -240,23 +200,20 @@ class _CallerLeft(Exception):
     """Nobody waits for the answer any more."""
 
 
-@dataclass(eq=False, slots=True)
-class _Waiting:
-    """A poll that waits, and can be ended before it has an answer."""
+@contextlib.asynccontextmanager
+async def _watched(waiting: Wait, receive: Receive) -> AsyncIterator[None]:
+    """End the call that waits when its caller hangs up."""
 
-    caller: Caller
-    task: asyncio.Task[Any]
-    reason: Exception | None = None
-
-    def end(self, reason: Exception) -> None:
-        if self.reason is None:
-            self.reason = reason
-            self.task.cancel()
-
-    async def watch(self, receive: Receive) -> None:
+    async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self.end(_CallerLeft())
+        waiting.end(_CallerLeft())
+
+    watcher = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watcher.cancel()
 
 
 def _query(type_: type[msgspec.Struct], raw: bytes) -> Any:
@@ -265,24 +222,7 @@ def _query(type_: type[msgspec.Struct], raw: bytes) -> Any:
     try:
         return msgspec.convert({name: value for name, value in given if value}, type_, strict=False)
     except msgspec.ValidationError as error:
-        raise _bad_field(str(error)) from None
-
-
-def _bad_field(message: str) -> BadField | BadRequest:
-    if unknown := _UNKNOWN.search(message):
-        return BadField(unknown[1], "there is no such field; leave it out")
-    for pattern in (_MISSING, _AT):
-        if found := pattern.search(message):
-            return BadField(found[1], _AT.sub("", message))
-    return BadRequest(NO_OBJECT)
-
-
-def _bad_request(raw: bytes, error: Exception) -> BadField | BadRequest:
-    """Name the field whose only fault is half of a surrogate pair; Python's own decoder lets that pass."""
-    with contextlib.suppress(ValueError, RecursionError, AttributeError):
-        for field, value in json.loads(raw).items():
-            fields.unicode_text(field, json.dumps(value, ensure_ascii=False))
-    return BadRequest(f"The body must be one JSON object: {error}")
+        raise bad_field(str(error)) from None
 
 
 def refuse_other_methods(routes: list[BaseRoute], operations: Iterable[Operation]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Annotated
 
 import msgspec
@@ -11,24 +10,15 @@ from pydantic import AfterValidator, AwareDatetime
 
 from api.auth import CallerDep, RecordDep
 from api.routes.paging import FoundPage, Limit, MessageCursor, Page, SearchCursor, ShortLimit, UndeliveredPage
+from api.services import fields
 from api.services.envelope import Message
-from api.services.messages import SearchIn
+from api.services.messages import DEEPEST, SearchIn
 from api.services.receipts import FullReceipt
-
-DEEPEST = 2000
-"""Of more matches than this, only the newest are ranked."""
 
 router = APIRouter(tags=["messages"])
 
 
-def _in_utc(moment: dt.datetime) -> dt.datetime:
-    try:
-        return moment.astimezone(dt.UTC)
-    except OverflowError:
-        raise ValueError("in UTC, its year must be 1 to 9999") from None
-
-
-Since = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Since = Annotated[AwareDatetime, AfterValidator(lambda moment: fields.in_utc("since", moment))]
 
 
 class MessageOut(msgspec.Struct):

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from api.auth import RecordDep
 from api.models import NerveClient, NerveRole, NewToken
-from api.routes.paging import Cursor, Limit, next_cursor
+from api.routes.paging import Cursor, Limit
 from api.routes.wire import Body
 from api.services import nerve_clients, tokens
+from api.services.cursors import next_cursor
 from api.services.realms import FIRST
 
 router = APIRouter(prefix="/v1/admin/nerve-tokens", tags=["operator"])

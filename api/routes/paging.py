@@ -1,12 +1,9 @@
-"""Opaque cursors: where the next page of a list begins."""
+"""Pages of lists over REST: how long they are, and where they begin."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import Depends, Query
@@ -14,10 +11,9 @@ from pydantic import AfterValidator
 
 from api.auth import RecordDep
 from api.errors import BadField
+from api.services import cursors
 from api.services.closing import Undelivered
 from api.services.envelope import Found, Message
-
-Row = TypeVar("Row")
 
 HIGHEST = 2**63 - 1
 _NUMBER = re.compile("[0-9]{0,18}")
@@ -44,18 +40,10 @@ class UndeliveredPage(msgspec.Struct):
     next_cursor: str | None
 
 
-def _opened(cursor: str) -> str:
-    try:
-        opened = base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode()
-    except (binascii.Error, ValueError):
-        opened = "\0"
-    if not opened.isprintable():
-        raise BadField("cursor", "use next_cursor as it was given")
-    return opened
-
-
 Cursor = Annotated[
-    str, Query(max_length=400, description="`next_cursor` of the page before."), AfterValidator(_opened)
+    str,
+    Query(max_length=400, description="`next_cursor` of the page before."),
+    AfterValidator(cursors.opened),
 ]
 """What the page before ended with; the empty string for the first page."""
 
@@ -65,8 +53,7 @@ def _digits(most: int) -> Any:
     number = f"[0-9]{{1,{most}}}"
 
     def checked(cursor: str) -> str:
-        if re.fullmatch(number, cursor) is None:
-            raise BadField("cursor", "use next_cursor as it was given")
+        cursors.number(cursor, most)
         return cursor
 
     about = "`next_cursor` of the page before."
@@ -75,10 +62,10 @@ def _digits(most: int) -> Any:
     ]
 
 
-MessageCursor = _digits(18)
+MessageCursor = _digits(cursors.MESSAGE_DIGITS)
 """The same of pages of messages, which end with a message's id."""
 
-SearchCursor = _digits(4)
+SearchCursor = _digits(cursors.SEARCH_DIGITS)
 """The same of a search, whose pages end with how many were found so far."""
 
 
@@ -110,10 +97,3 @@ Limit = Annotated[int, Depends(_page)]
 
 ShortLimit = Annotated[int, Depends(_short_page)]
 """The same where each row is dear."""
-
-
-def next_cursor(rows: Sequence[Row], limit: int, key: Callable[[Row], str]) -> str | None:
-    """The cursor of the page after these rows; None when they are fewer than were asked for."""
-    if len(rows) < limit:
-        return None
-    return base64.urlsafe_b64encode(key(rows[-1]).encode()).decode()

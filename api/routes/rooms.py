@@ -9,7 +9,8 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict
 
 from api.auth import CallerDep, RecordDep
-from api.routes.paging import Cursor, Limit, MessageCursor, Page, next_cursor
+from api.routes.paging import Cursor, Limit, MessageCursor, Page
+from api.services.cursors import next_cursor
 from api.services.rooms import DEFAULT_BACKFILL, Backfill, Listed, Member, Standing
 
 router = APIRouter(tags=["rooms"])

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
 from api.auth import CallerDep, RecordDep
-from api.routes.paging import Cursor, Limit, next_cursor
+from api.routes.paging import Cursor, Limit
 from api.routes.wire import Body
+from api.services.cursors import next_cursor
 from api.services.webhooks import Listed, Made, Rotated
 
 router = APIRouter(prefix="/v1/webhooks", tags=["nerve"])

@@ -10,9 +10,8 @@ from fastapi.params import Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
+from api.decoding import NO_OBJECT
 from api.errors import BadField, BadRequest
-
-NO_OBJECT = "The body must be one JSON object."
 
 
 class Body(BaseModel):

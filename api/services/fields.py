@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import unicodedata
 
@@ -59,3 +60,15 @@ def unicode_text(field: str, value: str) -> str:
     except UnicodeEncodeError:
         raise BadField(field, "half of a surrogate pair is not a character") from None
     return value
+
+
+def in_utc(field: str, moment: dt.datetime) -> dt.datetime:
+    """The same moment in UTC.
+
+    Raises:
+        BadField: its year is beyond what can be said there.
+    """
+    try:
+        return moment.astimezone(dt.UTC)
+    except OverflowError:
+        raise BadField(field, "in UTC, its year must be 1 to 9999") from None

@@ -57,6 +57,8 @@ from api.store import search as search_store
 
 SEARCHES_AT_ONCE = 2
 SEARCH_WAIT_SECONDS = 12.0
+DEEPEST = 2000
+"""Of more matches than this, only the newest are ranked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,13 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+        self.tools = Histogram(
+            "readyroom_tool_seconds",
+            "Tools called over MCP, by tool and outcome: ok, an error's code, or left",
+            ["tool", "outcome"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
         self.tokens_refused = Counter(
             "readyroom_tokens_refused", "Requests without a valid token", registry=self.registry
         )
@@ -54,6 +61,10 @@ class Metrics:
         if child is None:
             child = self._children[key] = self.requests.labels(key[0], route, str(status))
         child.observe(seconds)
+
+    def tool_answered(self, tool: str, outcome: str, seconds: float) -> None:
+        """Count a tool call."""
+        self.tools.labels(tool, outcome).observe(seconds)
 
     def text(self) -> bytes:
         """Everything, in Prometheus' text format."""

@@ -13,6 +13,7 @@ from api.services import handles
 from api.services.fields import RESERVED, name
 from api.services.handles import FIRST_USE_MOST, HANDLE_CHARACTERS, Handle, own_box
 from api.services.hearing import hear
+from api.services.hints import DOUBLED
 from api.services.limits import check_ceiling
 from api.services.names import claim
 from api.store import sessions as store
@@ -91,11 +92,13 @@ async def resume(
     return CheckedIn(session.handle, box, session.role, caller.realm, again=True)
 
 
-async def is_doubled(db: Database, *, caller: Caller, stale_seconds: int) -> bool:
-    """Whether two live processes were noticed on the caller's handle."""
-    return caller.kind == "session" and await store.is_doubled(
+async def hint(db: Database, *, caller: Caller, stale_seconds: int) -> str | None:
+    """What is amiss with who calls: it is the bare box, or two live processes share the handle; the cure."""
+    if caller.kind == "session" and await store.is_doubled(
         db, realm_id=caller.realm_id, agent_id=caller.agent_id, stale_seconds=stale_seconds
-    )
+    ):
+        return DOUBLED.format(agent=caller.handle)
+    return caller.hint
 
 
 async def take(db: Database, *, box: Caller, handle: Handle, most: int) -> Session:

@@ -78,7 +78,8 @@ async def held_model(party: Party, era: Era) -> AsyncIterator[Model]:
             await done.wait()
 
     holding = asyncio.create_task(hold())
-    await asyncio.wait({ready, holding}, return_when=asyncio.FIRST_COMPLETED)
+    either: list[asyncio.Future[Any]] = [ready, holding]
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if not ready.done():
         await holding  # it says why
     try:

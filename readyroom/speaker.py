@@ -98,8 +98,8 @@ async def _checkin(record: Record, remembered: str | None) -> str:
 def _warn_of_a_stale_handle(agent: str | None, answered_as: str | None) -> None:
     if agent is not None and answered_as is not None and answered_as != agent:
         sys.stderr.write(
-            f"readyroom: READYROOM_AGENT is {inert(agent)}, which is no session of this box: this was "
-            f"done as {inert(answered_as)}. Unset it, or start the program with `readyroom run`.\n"
+            f"readyroom: READYROOM_AGENT is {inert(agent)}, which is no session of this box, so "
+            f"this speaks as {inert(answered_as)}. Unset it, or start the program with `readyroom run`.\n"
         )
 
 

@@ -172,5 +172,6 @@ def joining(running: Running, folder: DataFolder) -> str:
         "Another machine joins with a token of its own:\n"
         f"  here:   {data}readyroom admin box add NAME --token-file FILE   (copy the file there)\n"
         f"  there:  {tunnel}export READYROOM_URL={url} READYROOM_TOKEN_FILE=FILE && readyroom notifier\n"
-        f"{otherwise}"
+        f"{otherwise}\n"
+        "`readyroom` is .venv/bin/readyroom of a clone after `make install`, here and there; FILE is a path."
     )

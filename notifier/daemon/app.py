@@ -113,7 +113,7 @@ class Daemon:
             return {
                 "pid": os.getpid(),
                 "version": parts.version,
-                "record": {"url": parts.url, "trouble": core.record_trouble},
+                "record": {"url": parts.url, "trouble": core.record_trouble, "box": core.box},
                 "nerve": {"url": ear.url, "trouble": ear.trouble},
                 "sessions": session_rows(inbox, registry, now=core.now()),
             }

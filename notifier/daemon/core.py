@@ -52,6 +52,7 @@ class Core:
         self._spawn = spawn
         self._stirred = asyncio.Event()
         self.record_trouble: str | None = None
+        self.box: str | None = None
 
     @staticmethod
     def now() -> float:
@@ -131,6 +132,8 @@ class Core:
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 answer = await self._record.unread()
+                if self.box is None:
+                    self.box = str((await self._record.whoami())["box"])
             counts = {agent: _counts(told) for agent, told in answer.items()}
         except Exception as error:
             if not isinstance(error, RecordError | TimeoutError):

@@ -63,8 +63,8 @@ def folder(runtime: str) -> Finding:
     return ok("folder", f"{runtime}, {'closed to others' if there else 'not there yet'}")
 
 
-def daemon(standing: Mapping[str, Any] | None, access: Access | None) -> Finding:
-    """Whether the notifier runs, is of this version, serves this record, and reaches it."""
+def daemon(standing: Mapping[str, Any] | None, access: Access | None, box: str | None) -> Finding:
+    """Whether the notifier runs, is of this version, and serves this record and the token's `box`."""
     if standing is None:
         return failed("notifier", "none answers", _START)
     who, version = f"process {standing['pid']}", standing.get("version") or "unknown"
@@ -84,6 +84,13 @@ def daemon(standing: Mapping[str, Any] | None, access: Access | None) -> Finding
         )
     if record["trouble"]:
         return failed("notifier", f"{who} does not reach the record", str(record["trouble"]))
+    if None not in (box, record.get("box")) and record["box"] != box:
+        return failed(
+            "notifier",
+            f"{who} serves another box, {record['box']}",
+            f"Name that box's token in READYROOM_TOKEN_FILE for this shell, or start a notifier for {box}; "
+            "READYROOM_RUNTIME_DIR keeps two apart.",
+        )
     return ok("notifier", f"{who}, version {version}")
 
 

@@ -25,14 +25,16 @@ async def examine() -> AsyncIterator[Finding]:
     access, finding = _access()
     yield finding
     sound = access is not None
-    async for finding in _the_record(access):
+    box, findings = await _the_record(access)
+    for finding in findings:
         sound = sound and finding.state == "ok"
         yield finding
     runtime = runtime_dir(os.environ)
     standing = await asyncio.to_thread(_standing, runtime)
-    for finding in (folder(runtime), daemon(standing, access), nerve(standing)):
+    its_daemon = daemon(standing, access, box)
+    for finding in (folder(runtime), its_daemon, nerve(standing)):
         yield finding
-    sound = sound and daemon(standing, access).state == "ok"
+    sound = sound and its_daemon.state == "ok"
     for finding in (tmux(), *programs()):
         yield finding
     if access is None or not sound:
@@ -49,22 +51,19 @@ def _access() -> tuple[Access | None, Finding]:
     return access, ok("settings", f"{access.url}, from {access.source}")
 
 
-async def _the_record(access: Access | None) -> AsyncIterator[Finding]:
+async def _the_record(access: Access | None) -> tuple[str | None, list[Finding]]:
+    """The token's box, where the record says one, and what was found."""
     if access is None:
-        return
+        return None, []
     async with Record(access.url, access.token, patience=PATIENCE_SECONDS) as record:
         try:
             caller = await record.whoami()
         except Refused as refused:
-            yield ok("record", "it answers")
-            yield failed("token", f"the record refuses it ({refused.code})", in_commands(refused))
-            return
+            token = failed("token", f"the record refuses it ({refused.code})", in_commands(refused))
+            return None, [ok("record", "it answers"), token]
         except RecordError as error:
-            yield failed("record", "it does not answer", in_commands(error))
-            return
-        yield ok("record", "it answers")
-        yield _owner(caller)
-        yield clock(record.answered_at)
+            return None, [failed("record", "it does not answer", in_commands(error))]
+        return caller["box"], [ok("record", "it answers"), _owner(caller), clock(record.answered_at)]
 
 
 def _owner(caller: dict[str, Any]) -> Finding:

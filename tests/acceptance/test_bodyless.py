@@ -22,6 +22,7 @@ from readyroom.demo.children import READYROOM
 from readyroom.demo.play import agent_program, launched
 from readyroom.demo.stage import Box, Stage, build, clean_environment
 from readyroom.demo.windows import PtyWindow
+from tests.http.models import model
 from tests.http.running import Party, running, settings_for, until
 
 SECRET = "zebra-quark"
@@ -112,6 +113,22 @@ async def read_and_searched(writer: Party, reader: Party) -> None:
     await writer.get("/v1/messages")
 
 
+async def with_tools(writer: Party, reader: Party) -> None:
+    told = secrets("tools")
+    body, payload = told["body"], told["payload"]
+    async with model(writer) as ada, model(reader) as bob:
+        said = await ada("say", room=ROOM, body=body, payload=payload, client_id=told["client_id"])
+        assert said.code is None, said
+        assert (await ada("send_message", to=reader.agent, body=body, payload=payload)).code is None
+        for wrong in ({SECRET: SECRET}, {"type": f"No {SECRET}"}, {"to": f"{SECRET}-nobody"}):
+            assert (await ada("say", room=ROOM, body=body, **wrong)).code is not None
+        assert any(SECRET in text for text in (await bob("poll_convs")).texts)
+        await bob("read_conv", room=ROOM)
+        await bob("read_conv", thread_id=f"{SECRET}-thread-room")
+        await bob("search_convs", q=SECRET)
+        await bob("message_status", id=said.data["message"]["id"])
+
+
 PATHS: tuple[Say, ...] = (
     in_a_room,
     again,
@@ -119,6 +136,7 @@ PATHS: tuple[Say, ...] = (
     what_is_refused,
     a_result_that_does_not_fit,
     relayed_once_too_often,
+    with_tools,
     expired_unread,
     read_and_searched,
 )

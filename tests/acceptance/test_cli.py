@@ -317,7 +317,7 @@ def test_an_unexpanded_handle_means_none(here: Shell) -> None:
 def test_a_handle_of_another_box_is_told(here: Shell) -> None:
     done = here.run("rooms", READYROOM_AGENT="build7-agent#1")
     assert "READYROOM_AGENT is build7-agent#1" in done.stderr
-    assert "done as work3." in done.stderr
+    assert "speaks as work3." in done.stderr
 
 
 def test_rooms_members_and_history_can_be_seen(room: str, here: Shell, there: Shell) -> None:

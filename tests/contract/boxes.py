@@ -20,7 +20,7 @@ from notifier.paths import control_socket
 from notifier.sessions import Session
 from notifier.wakers import Flags, Wake, Waker
 from notifier.wakers.native import Native
-from tests.http.running import Party, Running, until
+from tests.http.running import DEADLINE, Party, Running, until
 
 SCRIPTED = Path(__file__).with_name("scripted.py")
 
@@ -152,7 +152,7 @@ class Box:
         """Ask the notifier through its door."""
 
         def ask() -> dict[str, Any]:
-            with Control(control_socket(self.folder)) as control:
+            with Control(control_socket(self.folder), answer_within=DEADLINE) as control:
                 return control.ask(request)
 
         return await asyncio.to_thread(ask)

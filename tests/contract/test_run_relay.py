@@ -217,7 +217,7 @@ def test_a_program_that_leaves_suspending_to_the_kernel_can_be_suspended(
     human.type(b"before\r")
     human.sees(b"before\r\nbefore\r\n")
     human.type(b"\x1a")
-    human.sees(b"Stopped")
+    until(lambda: b"@ " in human.shown.partition(b"Stopped")[2], "the shell's prompt")
     human.type(b"fg\r")
     human.type(b"after\r")
     human.sees(b"after\r\nafter\r\n")

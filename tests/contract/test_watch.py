@@ -30,6 +30,9 @@ class Counted(Record):
         self.looks += 1
         return {}
 
+    async def whoami(self) -> dict[str, Any]:
+        return {"box": "desk"}
+
 
 @pytest.mark.parametrize(("jump", "looked"), [(600.0, True), (2.0, False), (-600.0, False)])
 async def test_after_sleep_it_looks_at_once(tmp_path: Path, jump: float, looked: bool) -> None:

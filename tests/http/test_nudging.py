@@ -14,8 +14,10 @@ from typing import Any
 import asyncpg
 import pytest
 
+from api.mcp.tools import TOOLS
 from broker_bridge.nudge import Nudge
 from tests.contract.nerves import free_port, listening, lone_broker
+from tests.http.models import model
 from tests.http.receiving import Receiver, receiving
 from tests.http.running import Party, Reply, Running, running, settings_for, until
 from tests.http.test_rooms import said
@@ -221,6 +223,37 @@ async def test_every_call_of_the_document_that_writes_a_message_nudges(stage: St
         if await stage.all_nudged(str(call)):
             writing.add(call)
     assert writing == WRITING
+
+
+CALLED_WITH: dict[str, dict[str, Any]] = {
+    "start_conv": {"room": "web"},
+    "join_conv": {"room": "api"},
+    "say": {"room": "api", "body": "b"},
+    "poll_convs": {},
+    "list_convs": {},
+    "list_all_convs": {},
+    "who": {"room": "api"},
+    "send_message": {"to": "eric", "body": "b"},
+    "list_agents": {},
+    "read_conv": {"room": "api"},
+    "search_convs": {"q": "b"},
+    "message_status": {"id": 1},
+    "leave_conv": {"room": "web"},
+}
+"""A call of each tool, such that it succeeds."""
+
+
+async def test_every_tool_that_writes_a_message_nudges(stage: Stage) -> None:
+    assert set(CALLED_WITH) == set(TOOLS), "a tool that may write needs its call here"
+    writing = set()
+    async with model(stage.speaker) as ada:
+        for tool, arguments in CALLED_WITH.items():
+            stage.forget()
+            answer = await ada(tool, **arguments)
+            assert answer.code is None, (tool, answer)
+            if await stage.all_nudged(tool):
+                writing.add(tool)
+    assert writing == {"say", "send_message"}
 
 
 async def test_a_message_whose_hops_are_used_up_nudges_the_first_sender(stage: Stage) -> None:

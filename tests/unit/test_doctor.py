@@ -21,7 +21,7 @@ RECORD = Access("http://127.0.0.1:7666", SecretStr("secret"), "READYROOM_URL")
 RUNNING = {
     "pid": 7,
     "version": __version__,
-    "record": {"url": RECORD.url, "trouble": None},
+    "record": {"url": RECORD.url, "trouble": None, "box": "desk"},
     "nerve": {"url": RECORD.url, "trouble": None},
 }
 
@@ -77,7 +77,8 @@ def test_a_folder_that_others_can_enter_is_told(tmp_path: Path) -> None:
 
 
 def test_a_notifier_that_runs_is_fine() -> None:
-    assert daemon(RUNNING, RECORD).state == "ok"
+    assert daemon(RUNNING, RECORD, "desk").state == "ok"
+    assert daemon(RUNNING, RECORD, None).state == "ok"
     assert nerve(RUNNING).state == "ok"
 
 
@@ -89,10 +90,11 @@ def test_a_notifier_that_runs_is_fine() -> None:
         ({**RUNNING, "version": None}, "unknown"),
         ({**RUNNING, "record": {"url": "http://127.0.0.1:1", "trouble": None}}, "another record"),
         ({**RUNNING, "record": {"url": RECORD.url, "trouble": "It cannot be reached."}}, "does not reach"),
+        ({**RUNNING, "record": {"url": RECORD.url, "trouble": None, "box": "build7"}}, "another box, build7"),
     ],
 )
 def test_a_notifier_that_cannot_wake_is_told(standing: dict[str, Any] | None, told: str) -> None:
-    found = daemon(standing, RECORD)
+    found = daemon(standing, RECORD, "desk")
     assert found.state == "failed"
     assert told in found.detail
     assert found.fix

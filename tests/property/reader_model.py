@@ -173,9 +173,9 @@ class Truth:
         return self.briefed(agent, message) and self.deliverable(agent, message)
 
     def briefed(self, agent: Agent, message: Said) -> bool:
-        """Whether what this member hears of before reaches back to the message."""
+        """Whether what this member hears of before reaches back to the message: to what expires, always."""
         since = self.readers[agent].places[message.room].since
-        return since is None or message.lasts or message.day >= since
+        return since is None or message.lasts or message.expired or message.day >= since
 
     def deliverable(self, agent: Agent, message: Said) -> bool:
         """Whether the message is for this member."""

@@ -16,7 +16,7 @@ import structlog
 from broker_bridge import frames
 from broker_bridge.logs import quiet
 from broker_bridge.packets import TextPacket
-from broker_bridge.racing import unless_lost
+from broker_bridge.racing import heeding, unless_lost
 
 log = structlog.get_logger()
 
@@ -75,7 +75,7 @@ class Line:
             Lost: it does not answer in time, or the line is gone.
         """
         try:
-            await self._client.call("PING", {}, timeout=LOGIN_SECONDS)
+            await heeding(self._client.call("PING", {}, timeout=LOGIN_SECONDS))
         except socketio.exceptions.SocketIOError as exc:
             raise Lost("the broker does not answer") from exc
 
@@ -170,7 +170,9 @@ class Link:
             calls = _Calls(client, self._on_event)
             try:
                 async with asyncio.timeout(LOGIN_SECONDS):
-                    await client.connect(self._url, transports=["websocket"], wait_timeout=LOGIN_SECONDS)
+                    await heeding(
+                        client.connect(self._url, transports=["websocket"], wait_timeout=LOGIN_SECONDS)
+                    )
                     await client.emit("AUTHENTICATION", {"token": self._token})
                     welcome = await calls.welcome
             except TimeoutError as exc:

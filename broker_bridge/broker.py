@@ -235,7 +235,6 @@ class EmbeddedBroker:
                     if last[0] != event or last[1] is not payload:  # one nudge goes to many
                         last, packets = (event, payload), self._sockets.encode(event, payload)
                     if not await self._sockets.send(to, packets):
-                        log.warning("nerve_reader_dropped", connection=to)
                         self._forget(to, cut=True)
                 case HangUp(connection):
                     self._forget(connection)

@@ -7,6 +7,7 @@ from typing import Any
 
 import engineio
 import socketio
+import structlog
 
 from broker_bridge import chunks
 from broker_bridge.engine import Encoded, Engine
@@ -14,6 +15,8 @@ from broker_bridge.limits import Limits
 from broker_bridge.logs import quiet
 from broker_bridge.nerve import Admission
 from broker_bridge.packets import TextPacket
+
+log = structlog.get_logger()
 
 NAMESPACE = "/"
 FRAME = "frame"
@@ -139,6 +142,9 @@ class Sockets:
                 await self._close(self.server.eio.sockets.get(sid))
 
     async def _cut(self, link: Any) -> None:
+        if not link.closing:
+            connection = self.server.manager.sid_from_eio_sid(link.sid, NAMESPACE)
+            log.warning("nerve_reader_dropped", connection=connection)
         await link.close(wait=False, abort=True)
         while not link.queue.empty():
             link.queue.get_nowait()

@@ -18,6 +18,7 @@ from typing import Any
 import aiohttp
 import psutil
 import pytest
+import structlog
 import uvicorn
 import websocket
 
@@ -463,6 +464,22 @@ async def test_a_link_that_is_cut_off_leaves_nothing_in_the_kernel(monkeypatch: 
         reset = partial(link.sock.getsockopt, socket.SOL_SOCKET, socket.SO_ERROR)
         await until(lambda: reset() == errno.ECONNRESET, "the link to be reset, with all that waits")
         link.close()
+
+
+@pytest.mark.parametrize("swept", [False, True], ids=["the next packet", "the sweep"])
+async def test_whoever_notices_a_reader_that_is_too_far_behind_it_is_logged_once(swept: bool) -> None:
+    async with served(limits=Limits(outgoing=20)) as (broker, url), raw(url, polling=False, token="tok-zoo"):
+        (id,) = broker._protocol.admissions
+        with structlog.testing.capture_logs() as logs:
+            while await broker._sockets.send(id, broker._sockets.encode("log", "x")):
+                pass  # without a pause, in which the reader could read
+            if swept:
+                await broker._sockets.sweep({id}, now=0, grace=60)
+            for _ in range(2):
+                await broker._sockets.cut(id)
+            await until(lambda: not broker.connections, "the end of the link")
+        dropped = [line["connection"] for line in logs if line["event"] == "nerve_reader_dropped"]
+        assert dropped == [id]
 
 
 def _posting(url: str, address: str, *, said: int) -> socket.socket:

@@ -23,7 +23,7 @@ import socketio
 import structlog
 import websocket
 
-from broker_bridge import link
+from broker_bridge import link, sockets
 from broker_bridge.connection import Connection
 from broker_bridge.nudge import Nudge
 from broker_bridge.subscriptions import Subscription
@@ -206,9 +206,10 @@ async def test_readers_that_stand_still_delay_no_wake_and_are_parted_with(
 
 
 async def test_a_reader_that_stands_still_is_held_for_within_bounds(
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rooms, readers = 10_000, 5
+    monkeypatch.setattr(sockets, "PONG_SECONDS", LONG)  # nothing but the bounds is to end a reader
     async with contextlib.AsyncExitStack() as stack:
         broker, url = await stack.enter_async_context(served())
         _, heard, states = await stack.enter_async_context(listening(url))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from bench import delays, machine, nerve, results, say, wakes, wrk
+from bench import delays, machine, nerve, results, say, starts, wakes, wrk
 from bench.database import value
 from bench.load import LoadFailed
 from bench.meter import Meter
@@ -21,7 +21,7 @@ from bench.surroundings import surroundings
 CONTESTS = {say.NAME: say}
 PAGE_COLUMNS = 160
 """Where the output is no terminal, nothing needs to be folded."""
-SCENARIOS = (*CONTESTS, wakes.NAME, nerve.NAME)
+SCENARIOS = (*CONTESTS, wakes.NAME, nerve.NAME, starts.NAME)
 
 
 def main(
@@ -36,6 +36,7 @@ def main(
     ] = None,
     says: Annotated[int, typer.Option(min=1, help="Says to each number of listeners.")] = 100,
     idle_seconds: Annotated[int, typer.Option(min=1, help="How long idle listeners are watched.")] = 20,
+    times: Annotated[int, typer.Option("--starts", min=1, help="Starts of each program.")] = 100,
     folder: Annotated[Path | None, typer.Option(help="Where the database lies meanwhile.")] = None,
     keep: Annotated[bool, typer.Option(help="Write bench/results/.")] = True,
 ) -> None:
@@ -54,6 +55,8 @@ def main(
         try:
             if name == wakes.NAME:
                 wake(console, rounds=wakes_a_rung, folder=folder, keep=keep)
+            elif name == starts.NAME:
+                start(console, times, folder=folder, keep=keep)
             elif name == nerve.NAME:
                 numbers = listeners or nerve.LISTENERS
                 listen(console, numbers, says=says, idle_seconds=idle_seconds, folder=folder, keep=keep)
@@ -113,6 +116,15 @@ def listen(
     delays.report_nerve(console, measured)
     if keep:
         results.keep(nerve.NAME, nerve.document(measured))
+
+
+def start(console: Console, times: int, *, folder: Path | None, keep: bool) -> None:
+    """Run the scenario of the small programs."""
+    with console.status("starting") as status:
+        measured = starts.measure(times, folder, progress=status.update)
+    delays.report_starts(console, measured)
+    if keep:
+        results.keep(starts.NAME, starts.document(measured))
 
 
 if __name__ == "__main__":

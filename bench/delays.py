@@ -1,4 +1,4 @@
-"""What the bench prints of wakes and nudges: tables of delays."""
+"""What the bench prints of wakes, nudges and starts: tables of delays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bench import nerve
+from bench import nerve, starts
 from bench.nudges import Fanout
 from bench.report import surroundings
 from bench.spread import Spread
@@ -31,6 +31,22 @@ def report_nerve(console: Console, measured: nerve.Measured) -> None:
     console.print(_fanouts(measured.fanouts))
     console.print(_idle(measured.idle))
     console.print(surroundings(nerve.document(measured)))
+
+
+def report_starts(console: Console, measured: starts.Starts) -> None:
+    """Print what was measured of small programs."""
+    ratios = measured.ratios()
+    console.print(
+        _table(
+            starts.TITLE,
+            {
+                "each, and how many times a bare Python": {
+                    f"{name}, {ratios[name]:.2f} times": spread for name, spread in measured.spreads().items()
+                }
+            },
+        )
+    )
+    console.print(surroundings(starts.document(measured)))
 
 
 def _idle(idle: nerve.Idle) -> str:

@@ -114,11 +114,18 @@ def _said(said: Said) -> CallToolResult:
     receipt = plain(said.receipt)
     whom = ", ".join(f"{each['agent']} ({each['state']})" for each in receipt["accepted"][:20])
     more = len(receipt["accepted"]) - 20
-    text = f"Said #{said.message.id} in {said.message.room}. Accepted for: {whom or 'nobody yet'}"
+    text = f"Said #{said.message.id} in {said.message.room}. Accepted for: {whom or _nobody(said.message)}"
     text += f" and {more} more." if more > 0 else "."
     message = message_data(said.message)
     del message["text"]  # the caller's own words
     return result(text, {"message": message, "receipt": receipt})
+
+
+def _nobody(message: Message) -> str:
+    """Why it waits for nobody: all who answer to an address, and have not retired, are in its room."""
+    if message.room in ("@everyone", message.room.removeprefix("@")):
+        return "nobody yet"
+    return f"nobody, since all who answer to {message.to} have retired; message_status tells if that changes"
 
 
 async def _poll(desk: Desk, caller: Caller, what: given.Poll) -> CallToolResult:

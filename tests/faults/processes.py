@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.contract.nerves import free_port
 from tests.http.running import Running, settings_for, until
 
 NO_LIMITS = {
@@ -27,11 +27,10 @@ CALL_SECONDS = 60.0
 
 @contextlib.asynccontextmanager
 async def record_process(
-    database_url: str, folder: Path, settings: Mapping[str, str] = NO_LIMITS
+    database_url: str, folder: Path, settings: Mapping[str, str] = NO_LIMITS, *, port: int | None = None
 ) -> AsyncIterator[Running]:
-    """A record as a process of its own, ready to answer."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    """A record as a process of its own, ready to answer; it is killed in the end."""
+    port = port or free_port()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("READYROOM_")},
         "READYROOM_DATABASE_URL": database_url,

@@ -119,3 +119,12 @@ async def test_rooms_are_started_joined_listed_and_left(pair: Pair) -> None:
     assert {"devmac", "devmac-agent#1", "work3", "work3-agent-reach#1"} == {
         each["agent"] for each in agents.data["agents"]
     }
+
+
+async def test_a_sender_is_told_that_all_have_retired_who_would_read(pair: Pair) -> None:
+    assert (await pair.bob.post("/v1/checkout")).status == 200
+    sent = await pair.ada("send_message", to=pair.bob.agent, body="still there?")
+    assert sent.data["receipt"]["accepted"] == []
+    assert f"nobody, since all who answer to {pair.bob.agent} have retired" in sent.texts[0]
+    assert (await pair.ada("start_conv", room="mine")).code is None
+    assert "Accepted for: nobody yet." in (await pair.ada("say", room="mine", body="x")).texts[0]

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.http.models import Model, model
 from tests.http.running import OPERATOR, Party, Running, until
 
 pytestmark = pytest.mark.long
@@ -281,6 +282,55 @@ def _receipt(body: dict[str, Any]) -> tuple[set[str], set[str]]:
     return {each["agent"] for each in receipt["accepted"]}, waits
 
 
+async def asked_by_tools(scene: Scene, who: Who) -> Shown:
+    """What a model at its tools is shown: the same surfaces, under the same names."""
+    shown: Shown = {}
+    async with model(who.party) as tool:
+        for surface, (name, wanted) in {
+            "history": ("read_conv", {"room": ROOM}),
+            "history of the thread": ("read_conv", {"room": ROOM, "thread_id": THREAD}),
+            "thread": ("read_conv", {"thread_id": THREAD}),
+            "search": ("search_convs", {"q": "needle"}),
+            "search in the room": ("search_convs", {"q": "needle", "room": ROOM}),
+            "search by sender": ("search_convs", {"q": "needle", "sender": scene.who["sender"].handle}),
+        }.items():
+            found = await every_page(tool, name, "messages", wanted | {"limit": 200})
+            shown[surface] = found if isinstance(found, str) else scene.named(found)
+        members = await every_page(tool, "who", "members", {"room": ROOM})
+        shown["members"] = members if isinstance(members, str) else {each["agent"] for each in members}
+        for surface, name in {"rooms mine": "list_convs", "rooms all": "list_all_convs"}.items():
+            rooms = await every_page(tool, name, "rooms", {})
+            assert not isinstance(rooms, str)
+            shown[surface] = [(room["room"], room["member"], room["unread"]) for room in rooms]
+        for name, what in scene.what.items():
+            status = await tool("message_status", id=what.id)
+            shown[f"message {name}"] = status.code or _receipt(status.data)
+        for surface in ("poll", "poll again"):
+            shown[surface] = scene.named(await polled_whole(tool))
+    return shown
+
+
+async def every_page(tool: Model, name: str, key: str, wanted: dict[str, Any]) -> list[dict[str, Any]] | str:
+    """The rows of all pages, or the code of the refusal."""
+    found: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = await tool(name, **wanted, **cursor)
+        if page.code is not None:
+            return page.code
+        found += page.data[key]
+        if page.data["next_cursor"] is None:
+            return found
+        cursor = {"cursor": page.data["next_cursor"]}
+
+
+async def polled_whole(tool: Model) -> list[dict[str, Any]]:
+    """What one poll hands over; it has all that waits."""
+    page = await tool("poll_convs", limit=1000)
+    assert page.data["more"] is False
+    return page.messages
+
+
 def foretold(scene: Scene, who: Who) -> Shown:
     """The same, as the predicate has it."""
     delivered = scene.those(lambda what: is_delivered(who, what))
@@ -359,6 +409,19 @@ async def test_every_surface_shows_everybody_what_the_one_predicate_says(scene: 
     }
     assert wrong == {}
     assert len(every) * len(every[0]) > 3000
+
+
+async def test_a_model_is_shown_the_same(scene: Scene) -> None:
+    asking = {name: who for name, who in scene.who.items() if name != "retired"}
+    every = await asyncio.gather(*(asked_by_tools(scene, who) for who in asking.values()))
+    wrong = {
+        f"{name} / {surface}": (answer, expected)
+        for (name, who), shown in zip(asking.items(), every, strict=True)
+        for surface, expected in foretold(scene, who).items()
+        if (answer := shown.get(surface, expected)) != expected
+    }
+    assert wrong == {}
+    assert len(every) * len(every[0]) > 1500
 
 
 async def test_who_is_nobody_in_the_realm_is_shown_nothing(scene: Scene) -> None:

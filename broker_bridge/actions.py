@@ -128,7 +128,17 @@ class Forget:
     queue: int
 
 
-Question = Open | Find | Keep | Acknowledge
-"""Asks the store. The frame behind it is answered when the store has answered."""
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Ask the door whether a nerve token bears a name that another one wants to produce under."""
+
+    connection: str
+    frame: Frame
+    realm: str
+    name: str
+
+
+Question = Open | Find | Keep | Acknowledge | Whose
+"""Asks the store, or the door. The frame behind it is answered when that has answered."""
 
 Action = Emit | HangUp | Ask | LookAgain | Answer | Question | Attach | Detach | Forget | PassOn

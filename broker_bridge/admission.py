@@ -60,6 +60,14 @@ class AskTheRecord:
             valid.update(answer["token_ids"])
         return valid
 
+    async def is_taken(self, realm: str, name: str) -> bool:
+        """See `Doorkeeper.is_taken`.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError: the record cannot be asked, or gives no answer.
+        """
+        return bool((await self._ask("/name", {"realm": realm, "name": name}))["taken"])
+
     async def _admitted(self, by: str, key: str) -> Admission | None:
         admission = (await self._ask("", {"by": by, "key": key}))["admission"]
         return Admission(**admission) if admission is not None else None

@@ -27,6 +27,7 @@ from broker_bridge.actions import (
     Open,
     PassOn,
     Question,
+    Whose,
 )
 from broker_bridge.engine import Encoded
 from broker_bridge.guard import ASGI, guarded, mounted
@@ -247,7 +248,7 @@ class EmbeddedBroker:
                 case Answer(frame, ack):
                     if not frame.done():
                         frame.set_result(ack)
-                case Open() | Find() | Keep() | Acknowledge():
+                case Open() | Find() | Keep() | Acknowledge() | Whose():
                     self._spawn(self._put(action))
                 case Attach() | Detach() | Forget():
                     self._move(action)
@@ -276,14 +277,21 @@ class EmbeddedBroker:
         return admission
 
     async def _put(self, asked: Question) -> None:
-        """Ask the store, and go on with what it says."""
+        """Ask the store, or the door, and go on with what it says."""
         try:
             async with asyncio.timeout(STORE_SECONDS):
-                answer = await self._store_says(asked)
+                asks = self._door_says(asked) if isinstance(asked, Whose) else self._store_says(asked)
+                answer = await asks
         except (Unkept, TimeoutError) as exc:
             log.warning("nerve_store_failed", error=type(exc).__name__)
             answer = Unkept()
         await self._perform(self._protocol.answered(asked, answer))
+
+    async def _door_says(self, asked: Whose) -> bool:
+        try:
+            return await self._door.is_taken(asked.realm, asked.name)
+        except Exception as exc:
+            raise Unkept from exc
 
     async def _store_says(self, asked: Question) -> Any:
         assert self._store is not None

@@ -41,7 +41,7 @@ class Connection:
         admission: None until a login succeeded.
         asking: what a login is being looked up by, while `held` waits for the answer.
         login: the frame that asked for it.
-        storing: the store is asked, and `held` waits for the answer.
+        storing: the store, or the door, is asked, and `held` waits for the answer.
         consumers: name -> id that notices are named after.
         producers: folded name -> producer.
         subscriptions: by their pair.

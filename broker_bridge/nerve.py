@@ -66,6 +66,9 @@ class Doorkeeper(Protocol):
     async def valid(self, token_ids: Collection[str]) -> Collection[str]:
         """Those of `token_ids` that are valid now. Raises when it cannot be found out."""
 
+    async def is_taken(self, realm: str, name: str) -> bool:
+        """Whether a nerve token of the realm bears this name. Raises when it cannot be found out."""
+
 
 class Nerve(Protocol):
     """Carries nudges out of the record. A lost nudge costs time, never a message."""

@@ -2,7 +2,7 @@
 
 Whoever holds the sockets calls `connected`, `frame`, `admitted` and `disconnected`, and performs what comes
 back, in order. Each frame gets exactly one `Answer`: at once, or when the login before it is decided, or when
-the store has said what became of it (`answered`).
+the store or the door has said what it was asked (`answered`).
 What differs from the original broker, and why, is in docs/reference/nerve.md.
 """
 
@@ -23,13 +23,14 @@ from broker_bridge.actions import (
     Keep,
     Open,
     Question,
+    Whose,
 )
 from broker_bridge.connection import Connection, Frame
 from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
 from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
-from broker_bridge.publishing import is_record, nudge_deliveries
+from broker_bridge.publishing import is_record, nudge_deliveries, whose
 from broker_bridge.queues import Kept
 from broker_bridge.refusals import REFUSED, auth_fail, error, rate_limited
 from broker_bridge.registry import Registry
@@ -42,6 +43,7 @@ ANSWERED: dict[type[Question], Callable[[Registry, Any, Any], Iterator[Action]]]
     Find: durable.found,
     Keep: durable.kept,
     Acknowledge: durable.acknowledged,
+    Whose: whose,
 }
 
 
@@ -114,7 +116,7 @@ class Protocol:
         return [auth_fail(connection, 503, "The record cannot be asked now; connect again soon"), HangUp(id)]
 
     def answered(self, asked: Question, answer: Any) -> list[Action]:
-        """What the store said to a question, or `Unkept`; the frames that waited for it follow."""
+        """What was said to a question, or `Unkept`; the frames that waited for it follow."""
         actions = list(ANSWERED[type(asked)](self._registry, asked, answer))
         if any(isinstance(action, Question) for action in actions):
             return actions

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker_bridge import frames, presence, routing
-from broker_bridge.actions import Action, Emit, Find, PassOn
+from broker_bridge.actions import Action, Emit, Find, PassOn, Whose
 from broker_bridge.connection import Connection, Frame, Producer
 from broker_bridge.durable import NOT_OFFERED
 from broker_bridge.nerve import ANY_REALM, Admission
 from broker_bridge.nudge import EVENT, PRODUCER, Nudge
 from broker_bridge.outbox import Parcel
+from broker_bridge.queues import Unkept
 from broker_bridge.refusals import auth_fail, error, is_anonymous, no_anonymous, rate_limited
 from broker_bridge.registry import Registry
 from broker_bridge.said import Said
 from broker_bridge.subscriptions import fold, like_the_records, reserved
 
+NOT_KNOWN = "Whose the producer's name is cannot be found out now: nothing of this was done. Send it again"
 BOUNDS = f"at most {frames.MOST_VALUES:,} values, nested less than {frames.DEEPEST} deep"
 
 
-def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterator[Action]:
+def producer(
+    registry: Registry, connection: Connection, frame: Frame, *, is_free: bool = False
+) -> Iterator[Action]:
     """Register a producer's name, and tell it of its subscribers."""
     body = frames.body(frame.payload) or {}
     name = frames.text(body.get("name"), limit=registry.limits.text)
@@ -29,6 +33,8 @@ def producer(registry: Registry, connection: Connection, frame: Frame) -> Iterat
         yield from no_anonymous(connection, "producers")
     elif not _may_produce_as(registry, connection, name, event=""):
         yield auth_fail(connection, 403, _why_not(registry, connection, name, "is not yours"))
+    elif not (is_free or _is_its_own(connection, name)):
+        yield Whose(connection.id, frame, str(connection.realm), fold(name))
     else:
         id = frames.text(body.get("id"), limit=registry.limits.text) or connection.id
         connection.producers[fold(name)] = registered = Producer(name, id)
@@ -41,7 +47,27 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
     assert connection.admission is not None
     if not is_record(connection.admission) and not registry.may_produce(connection.admission, now=frame.at):
         yield from rate_limited(connection, frame.at)
+    else:
+        yield from _produce(registry, connection, frame)
+
+
+def whose(registry: Registry, asked: Whose, answer: bool | Unkept) -> Iterator[Action]:
+    """A name is another nerve token's, on every replica and for as long as that is known; or it is free."""
+    connection = registry.get(asked.connection)
+    if connection is None:
         return
+    if isinstance(answer, Unkept):
+        yield error(connection, -7, NOT_KNOWN)
+    elif answer:
+        yield auth_fail(connection, 403, f"The producer's name '{asked.name}' is that of another nerve token")
+    else:
+        goes_on = producer if asked.frame.event == "PRODUCER" else _produce
+        yield from goes_on(registry, connection, asked.frame, is_free=True)
+
+
+def _produce(
+    registry: Registry, connection: Connection, frame: Frame, *, is_free: bool = False
+) -> Iterator[Action]:
     body = frames.body(frame.payload)
     if body is None:
         yield error(connection, -2, f"PRODUCE needs an object of {BOUNDS}")
@@ -55,6 +81,8 @@ def produce(registry: Registry, connection: Connection, frame: Frame) -> Iterato
     elif not _may_produce_as(registry, connection, name, event):
         why = f"with event '{event}' is not yours to produce"
         yield auth_fail(connection, 403, _why_not(registry, connection, name, why))
+    elif not (is_free or _is_its_own(connection, name)):
+        yield Whose(connection.id, frame, str(connection.realm), fold(name))
     elif reserved(name, event):
         yield from _relay_nudge(registry, connection, body)
     else:
@@ -124,6 +152,13 @@ def _why_not(registry: Registry, connection: Connection, name: str, otherwise: s
     if not is_record(connection.admission) and not registry.limits.has_room(connection.producers, fold(name)):
         return f"A connection produces under at most {registry.limits.names} names"
     return f"The producer's name '{name}' {otherwise}"
+
+
+def _is_its_own(connection: Connection, name: str) -> bool:
+    """Whether nobody needs to be asked: it is the name of its token, or one that it holds already."""
+    assert connection.admission is not None
+    own = is_record(connection.admission) or fold(name) == fold(connection.admission.name)
+    return own or fold(name) in connection.producers
 
 
 def _may_produce_as(registry: Registry, connection: Connection, name: str, event: str) -> bool:

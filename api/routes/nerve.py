@@ -49,6 +49,19 @@ class Valid(BaseModel):
     token_ids: list[str]
 
 
+class Wanted(Body):
+    """A name, in lower case, under which a program wants to produce, and in which realm."""
+
+    realm: str = Field(max_length=200)
+    name: str = Field(max_length=1000)
+
+
+class Taken(BaseModel):
+    """Whether a nerve token bears the name, whose alone it is then."""
+
+    taken: bool
+
+
 @router.get("/nerve")
 async def nerve(request: Request, record: RecordDep, caller: CallerDep) -> Listen:
     """Say where this caller listens; the embedded nerve is where the record is."""
@@ -77,6 +90,13 @@ async def valid(record: RecordDep, held: Held) -> Valid:
     """Say which of those who were admitted may stay."""
     known = [token_id for token_id in held.token_ids if "\0" not in token_id]
     return Valid(token_ids=sorted(await record.admissions.valid(known)))
+
+
+@router.post("/nerve/admissions/name")
+async def name(record: RecordDep, wanted: Wanted) -> Taken:
+    """Say whether a name belongs to a nerve token."""
+    known = "\0" not in wanted.realm and "\0" not in wanted.name
+    return Taken(taken=known and await record.admissions.is_taken(wanted.realm, wanted.name))
 
 
 def _is_hash(key: str) -> bool:

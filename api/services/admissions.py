@@ -59,6 +59,14 @@ class Admissions:
         """
         return await store.valid(self._db, token_ids)
 
+    async def is_taken(self, realm: str, name: str) -> bool:
+        """See `Doorkeeper.is_taken`.
+
+        Raises:
+            RecordDown: PostgreSQL is away.
+        """
+        return bool(NAME.fullmatch(name)) and await store.is_taken(self._db, realm, name)
+
     async def ticket(self, caller: Caller) -> Ticket:
         """A ticket that admits the caller's box or person once. It ends with the caller's token.
 

@@ -60,6 +60,13 @@ VALID = f"""
 """
 
 
+# nerve_clients_pkey, realms_name_key
+TAKEN = """
+    SELECT EXISTS (SELECT FROM nerve_clients c JOIN realms r ON r.realm_id = c.realm_id
+                    WHERE r.name = $1 AND c.name = $2) AS taken
+"""
+
+
 async def admitted_by_token(db: Door, token_hash: bytes) -> Admitted | None:
     """Whom a token admits; None for an unknown, revoked or expired one."""
     return _admitted(await db.fetch(BY_TOKEN, token_hash))
@@ -78,6 +85,11 @@ async def admitted_by_realm(db: Door, realm: str) -> Admitted | None:
 async def valid(db: Door, token_ids: Collection[str]) -> set[str]:
     """Those of `token_ids` that admit somebody now."""
     return {row["token_id"] for row in await db.fetch(VALID, list(token_ids))}
+
+
+async def is_taken(db: Door, realm: str, name: str) -> bool:
+    """Whether a nerve client of the realm has this name."""
+    return bool((await db.fetch(TAKEN, realm, name))[0]["taken"])
 
 
 async def add_ticket(

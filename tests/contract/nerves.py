@@ -52,6 +52,12 @@ class Door:
         """The tokens that are still in the list."""
         return {admission.token_id for admission in self.admissions.values()}.intersection(token_ids)
 
+    async def is_taken(self, realm: str, name: str) -> bool:
+        """Whether a program's token of the realm has this name."""
+        return any(
+            (each.realm, each.name, each.kind) == (realm, name, "client") for each in self.admissions.values()
+        )
+
 
 async def until(holds: Callable[[], Any], what: str = "it", seconds: float = WAIT) -> None:
     """Wait until something holds, and fail when it never does."""

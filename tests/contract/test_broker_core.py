@@ -25,6 +25,7 @@ from broker_bridge.actions import (
     Keep,
     LookAgain,
     Open,
+    Whose,
 )
 from broker_bridge.frames import MOST_VALUES, TooMany, loads
 from broker_bridge.handlers import HANDLERS
@@ -59,6 +60,8 @@ class Hall:
         self.acks: dict[Any, Any] = {}
         self.closed: list[str] = []
         self.asked: list[Ask] = []
+        self.whose: list[Whose] = []
+        self.whose_at_once = True
         self.now, self.frames = 0.0, 0
         self._at_once = lookup_at_once
 
@@ -78,6 +81,8 @@ class Hall:
                 case Open() | Find() | Keep() | Acknowledge():
                     assert self.store is not None
                     self.perform(self.core.answered(action, answer(self.store, action)))
+                case Whose():
+                    self.whose.append(action)
                 case Attach():
                     self.attached[action.queue] = action
                 case Detach(connection, queue):
@@ -87,11 +92,19 @@ class Hall:
                     now(self.store.forget(realm, queue))
         if self._at_once:
             self.look_up()
+        if self.whose_at_once:
+            self.tell_whose()
 
     def look_up(self) -> None:
         while self.asked:
             ask = self.asked.pop(0)
             self.perform(self.core.admitted(ask.connection, ADMISSIONS.get(ask.credential.value)))
+
+    def tell_whose(self) -> None:
+        while self.whose:
+            asked = self.whose.pop(0)
+            named = [each.name for each in ADMISSIONS.values() if each.kind == "client"]
+            self.perform(self.core.answered(asked, asked.name in named))
 
     def send(self, id: str, event: object, payload: object = None) -> None:
         self.frames += 1
@@ -900,3 +913,60 @@ def test_whoever_hears_any_producer_learns_of_one_that_comes_and_goes() -> None:
     assert [notice["socket"] for notice in hall.events("tool", "SUBSCRIBE-TO-b")] == ["ear"]
     hall.perform(hall.core.disconnected("tool"))
     assert len(hall.events("ear", "CONNECT-ear")) == len(hall.events("ear", "DISCONNECT-ear")) == 1
+
+
+@pytest.mark.parametrize("frame", ["PRODUCER", "PRODUCE"])
+@pytest.mark.parametrize("name", ["tool2", "TOOL2"])
+def test_the_name_of_another_nerve_token_is_never_had(frame: str, name: str) -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac", producer="TYO-MQ-ALL", event="done")
+    hall.log_in("tool", "tok-tool")
+    hall.send("tool", frame, {"name": name, "event": "done", "from": name, "message": 1})
+    (refusal,) = hall.events("tool", "AUTH_FAIL")
+    assert refusal["code"] == 403
+    assert "another nerve token" in refusal["message"]
+    assert hall.consumed("ear") == hall.events("ear", "CONNECT-ear") == []
+    hall.log_in("tool2", "tok-tool2")
+    hall.send("tool2", "PRODUCE", {"event": "done", "from": name, "message": 1})
+    assert len(hall.consumed("ear")) == 1
+
+
+def test_whose_a_name_is_is_asked_once_and_never_of_ones_own() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    hall.whose_at_once = False
+    for name in ("Tool", "build", "build"):
+        hall.send("tool", "PRODUCE", {"event": "done", "from": name, "message": 1})
+    assert [asked.name for asked in hall.whose] == ["build"]
+    hall.tell_whose()
+    hall.send("tool", "PRODUCER", {"name": "Build"})
+    assert hall.whose == []
+    assert sum(hall.answered.values()) == hall.frames
+
+
+@pytest.mark.parametrize("frame", ["PRODUCER", "PRODUCE"])
+def test_a_name_of_which_nothing_can_be_found_out_is_not_had_and_may_be_tried_again(frame: str) -> None:
+    hall = Hall()
+    hall.log_in("ear", "tok-devmac", producer="build", event="done")
+    hall.log_in("tool", "tok-tool")
+    hall.whose_at_once = False
+    body = {"name": "build", "event": "done", "from": "build", "message": 1}
+    hall.send("tool", frame, body)
+    hall.perform(hall.core.answered(hall.whose.pop(), Unkept()))
+    assert [told["code"] for told in hall.events("tool", "ERROR")] == [-7]
+    assert hall.consumed("ear") == []
+    hall.whose_at_once = True
+    hall.send("tool", frame, body)
+    hall.send("tool", "PRODUCE", body)
+    assert len(hall.consumed("ear")) == (2 if frame == "PRODUCE" else 1)
+
+
+def test_of_two_who_ask_for_a_free_name_at_a_time_one_has_it() -> None:
+    hall = Hall()
+    hall.log_in("tool", "tok-tool")
+    hall.log_in("tool2", "tok-tool2")
+    hall.whose_at_once = False
+    for id in ("tool", "tool2"):
+        hall.send(id, "PRODUCER", {"name": "build"})
+    hall.tell_whose()
+    assert [len(hall.events(id, "AUTH_FAIL")) for id in ("tool", "tool2")] == [0, 1]

@@ -22,6 +22,7 @@ from broker_bridge.actions import (
     HangUp,
     Keep,
     Open,
+    Whose,
 )
 from broker_bridge.limits import Limits
 from broker_bridge.memory_store import MemoryStore
@@ -386,7 +387,9 @@ class Replay:
         self._known.add(id)
         self._core.connected(id, now=0)
         self._log_in(id)
-        self._core.frame(id, "PRODUCER", {"name": "other-comms"}, now=0, ref=(id, None))
+        (asked,) = self._core.frame(id, "PRODUCER", {"name": "other-comms"}, now=0, ref=(id, None))
+        assert isinstance(asked, Whose)
+        self._core.answered(asked, False)
 
     def _log_in(self, id: str) -> None:
         self._core.frame(id, "AUTHENTICATION", {"token": "tok-a-both"}, now=0, ref=(id, None))
@@ -408,6 +411,8 @@ class Replay:
                     self._close(connection)
                 case Ask(connection, credential):
                     self._perform(self._core.admitted(connection, TOKENS.get(credential.value)))
+                case Whose():
+                    self._perform(self._core.answered(action, False))
                 case Open() | Find() | Keep() | Acknowledge():
                     self._perform(self._core.answered(action, answer(self._store, action)))
                     for id in self._pumps.keys() & set(action.queues if isinstance(action, Keep) else ()):

@@ -14,7 +14,7 @@ import socketio
 from tests.http.running import Party, Running, running, settings_for
 
 NERVE = "/v1/admin/nerve-tokens"
-ASKS = ("/v1/nerve/admissions", "/v1/nerve/admissions/valid")
+ASKS = ("/v1/nerve/admissions", "/v1/nerve/admissions/valid", "/v1/nerve/admissions/name")
 
 
 async def test_a_nerve_token_is_made_listed_rotated_and_revoked(record: Running, database_url: str) -> None:
@@ -157,7 +157,9 @@ async def test_only_a_nerve_asks_whom_to_admit(database_url: str, tmp_path: Path
         nerve = record.holding("the-nerves-own")
         key = hashlib.sha256(str(box.token).encode()).hexdigest()
         for path, body in zip(
-            ASKS, ({"by": "token", "key": key}, {"token_ids": [box.token_id]}), strict=True
+            ASKS,
+            ({"by": "token", "key": key}, {"token_ids": [box.token_id]}, {"realm": "main", "name": "ci"}),
+            strict=True,
         ):
             assert (await record.stranger.post(path, body)).status == 401
             assert (await record.operator.post(path, body)).status == 401
@@ -176,6 +178,11 @@ async def test_only_a_nerve_asks_whom_to_admit(database_url: str, tmp_path: Path
         assert (await nerve.post(ASKS[0], {"by": "token", "key": "x" * 64})).code == "invalid"
         asked = {"token_ids": [box.token_id, "tok_nope", "a\0b", "anonymous_1"]}
         assert (await nerve.post(ASKS[1], asked)).body["token_ids"] == [box.token_id]
+        assert (await record.operator.post(NERVE, {"name": "ci"})).status == 201
+        wanted = [("main", "ci"), ("main", "work3"), ("other", "ci"), ("main", "c\0i"), ("main", "é" * 300)]
+        for realm, name in wanted:
+            answer = await nerve.post(ASKS[2], {"realm": realm, "name": name})
+            assert answer.body == {"taken": (realm, name) == ("main", "ci")}
         file.write_text("another\n")
         assert (await nerve.post(ASKS[1], asked)).status == 401
 

@@ -198,6 +198,7 @@ ACTS: dict[tuple[str, str], Act] = {
 OF_OTHER_PROGRAMS = {
     ("POST", "/v1/nerve/admissions"),
     ("POST", "/v1/nerve/admissions/valid"),
+    ("POST", "/v1/nerve/admissions/name"),
     ("POST", "/v1/admin/dead-letters/{letter_id}/revive"),
     ("DELETE", "/v1/admin/dead-letters/{letter_id}"),
 }

@@ -1,0 +1,95 @@
+"""A producer's name that a nerve token bears is that token's alone, at every replica and every nerve."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from broker_bridge.admission import AskTheRecord
+from deploy.postgres import Postgres
+from tests.contract.nerves import Ear, ear, served
+from tests.http.running import Running, running, settings_for, until
+from tests.http.test_away import is_away, is_ready, own_postgres
+
+__all__ = ["own_postgres"]  # the fixture
+
+NERVE = "/v1/admin/nerve-tokens"
+
+
+async def token(record: Running, name: str, *, realm: str = "main") -> str:
+    made = await record.operator.post(NERVE, {"name": name, "role": "both", "realm": realm})
+    assert made.status == 201, made
+    return str(made.body["token"])
+
+
+async def tries(program: Ear, name: str) -> list[int]:
+    """The codes of what it is refused when it registers a name and produces under it."""
+    await program.send("PRODUCER", {"name": name})
+    await program.send("PRODUCE", {"event": "done", "from": name, "message": 1})
+    await program.barrier()
+    return [refusal["code"] for refusal in program.events("AUTH_FAIL", "ERROR")]
+
+
+@asynccontextmanager
+async def alone(record: Running, secret: str) -> AsyncIterator[str]:
+    """A nerve that stands apart, and asks the record."""
+    async with aiohttp.ClientSession() as http:
+        door = AskTheRecord(http, record.url, record_token=secret)
+        async with served(door=door) as (_, url):
+            yield url
+
+
+@pytest.mark.parametrize("polling", [False, True], ids=["websocket", "polling"])
+async def test_another_token_has_it_at_no_replica_whether_its_own_is_there_or_not(
+    record: Running, second: Running, polling: bool
+) -> None:
+    ci, build = await token(record, "ci"), await token(record, "build")
+    async with ear(second.url, ci, polling=polling) as liar:
+        assert await tries(liar, "Build") == [403, 403]
+        liar.heard.clear()
+        async with ear(record.url, build) as program, ear(second.url, build) as again:
+            assert await tries(program, "build") == []
+            assert await tries(again, "BUILD") == []
+            assert await tries(liar, "build") == [403, 403]
+        liar.heard.clear()
+        assert await tries(liar, "free") == await tries(liar, "ci") == []
+
+
+async def test_names_of_another_realm_are_free(record: Running) -> None:
+    assert (await record.operator.post("/v1/admin/realms", {"name": "lab"})).status == 201
+    await token(record, "build", realm="lab")
+    async with ear(record.url, await token(record, "ci")) as program:
+        assert await tries(program, "build") == []
+
+
+async def test_a_nerve_that_stands_apart_asks_the_record(database_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "nerve.token"
+    file.write_text("the-records-own\n")
+    async with running(settings_for(database_url, tmp_path, nerve_token_file=file)) as record:
+        ci, build = await token(record, "ci"), await token(record, "build")
+        async with alone(record, "the-records-own") as url, ear(url, ci) as liar, ear(url, build) as program:
+            assert await tries(liar, "build") == [403, 403]
+            assert await tries(program, "build") == await tries(program, "other") == []
+
+
+@pytest.mark.long
+async def test_a_name_is_not_had_while_postgresql_is_away(own_postgres: Postgres, tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        record = await stack.enter_async_context(running(settings_for(own_postgres.dsn, tmp_path)))
+        program = await stack.enter_async_context(ear(record.url, await token(record, "ci")))
+        assert await tries(program, "ci") == []
+        assert own_postgres.pid is not None
+        os.kill(own_postgres.pid, signal.SIGKILL)
+        await until(lambda: is_away(record), "the record notices")
+        assert await tries(program, "free") == [-7, -7]
+        program.heard.clear()
+        own_postgres.stop()
+        own_postgres.start()
+        await until(lambda: is_ready(record), "the record is ready")
+        assert await tries(program, "free") == []

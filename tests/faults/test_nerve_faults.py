@@ -41,6 +41,8 @@ WARM_UP = 20
 """Flaps after which nothing may grow any more."""
 CHAINED_SECONDS = 20.0
 """For so long nothing answers that every pause between attempts has reached its longest."""
+ASLEEP_SECONDS = 100.0
+"""For so long, as a laptop does: every link and every call that was open is over on the other side."""
 GROWTH_MIB = 8.0
 SLOW_SECONDS = 0.2
 """Each way; to the other side of the earth and back takes less."""
@@ -110,6 +112,21 @@ async def test_record_and_notifier_may_start_in_either_order(
         around.record.start()
         await around.until_ready()
         await recoveries.measure("notifier, then record", waiting, since=time.time())
+        recoveries.judge(capsys)
+
+
+async def test_a_notifier_that_was_asleep_wakes_for_what_was_said_meanwhile(
+    database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with world(database_url, tmp_path) as around:
+        recoveries = Recoveries(around)
+        for seconds in (0.0, ASLEEP_SECONDS):
+            around.notifier.freeze()
+            waiting = [await around.say()]
+            await asyncio.sleep(seconds)
+            waiting.append(await around.say())
+            around.notifier.thaw()
+            await recoveries.measure(f"notifier asleep, {seconds:.0f} s", *waiting, since=time.time())
         recoveries.judge(capsys)
 
 

@@ -48,6 +48,7 @@ from api.services.invites import Redeeming
 from api.services.limits import Rate
 from api.services.messages import SEARCHES_AT_ONCE, Messages
 from api.services.metrics import Metrics
+from api.services.nerve_names import NerveNames
 from api.services.nerve_queues import NerveQueues
 from api.services.reading import Reading
 from api.services.record import Record
@@ -91,7 +92,7 @@ def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None
     who = Identity(db, metrics, handles_per_box=settings.handles_per_box)
     queues, admissions = NerveQueues(db), Admissions(db)
     reloads = [who.look_again]
-    broker = None if settings.nerve_url else _embedded(who, admissions, queues)
+    broker = None if settings.nerve_url else _embedded(who, admissions, queues, NerveNames(db))
     voice: Nerve = Replicas(broker, _channel(settings, db)) if broker else _elsewhere(settings, who, reloads)
     metrics.watch_nerve(lambda: voice.dropped)
     announcements = Announcements(db, voice)
@@ -203,8 +204,10 @@ def _webhooks(settings: Settings, db: Database, *, system: SystemVoice, metrics:
     )
 
 
-def _embedded(who: Identity, admissions: Admissions, queues: NerveQueues) -> EmbeddedBroker:
-    broker = EmbeddedBroker(door=admissions, store=queues)
+def _embedded(
+    who: Identity, admissions: Admissions, queues: NerveQueues, names: NerveNames
+) -> EmbeddedBroker:
+    broker = EmbeddedBroker(door=admissions, store=queues, names=names)
     queues.on_revived(broker.wake)
 
     def is_over(link: Admission, gone: Gone) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_bridge.connection import Frame
+from broker_bridge.names import Name
 from broker_bridge.nerve import Credential
 from broker_bridge.outbox import Parcel
 from broker_bridge.queues import Queue
@@ -103,6 +104,27 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """Ask the store for a producer's name, then come back with `answered`.
+
+    Attributes:
+        until: how long the answer is gone by.
+    """
+
+    connection: str
+    frame: Frame
+    name: Name
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Tell the store that the connection is gone which went by these names."""
+
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Attach:
     """From now on send over this connection what the queue holds; over no other."""
 
@@ -138,7 +160,7 @@ class Whose:
     name: str
 
 
-Question = Open | Find | Keep | Acknowledge | Whose
+Question = Open | Find | Keep | Acknowledge | Whose | Claim
 """Asks the store, or the door. The frame behind it is answered when that has answered."""
 
-Action = Emit | HangUp | Ask | LookAgain | Answer | Question | Attach | Detach | Forget | PassOn
+Action = Emit | HangUp | Ask | LookAgain | Answer | Question | Attach | Detach | Forget | Release | PassOn

@@ -17,6 +17,7 @@ from broker_bridge.actions import (
     Answer,
     Ask,
     Attach,
+    Claim,
     Detach,
     Emit,
     Find,
@@ -27,11 +28,13 @@ from broker_bridge.actions import (
     Open,
     PassOn,
     Question,
+    Release,
     Whose,
 )
 from broker_bridge.engine import Encoded
 from broker_bridge.guard import ASGI, guarded, mounted
 from broker_bridge.limits import Limits
+from broker_bridge.names import RENEW_SECONDS, TRUSTED_SECONDS, Names
 from broker_bridge.nerve import Admission, Credential, Doorkeeper
 from broker_bridge.nudge import Nudge
 from broker_bridge.outbox import Outbox, Parcel
@@ -60,16 +63,18 @@ class EmbeddedBroker:
         tick: float = 0.008,
         recheck_seconds: float | None = None,
         store: Store | None = None,
+        names: Names | None = None,
     ) -> None:
         """Nudges of one room leave at most once in `tick` seconds.
 
         Every `recheck_seconds` the door is asked who may stay; None: only after `look_again`.
-        Without a `store` nothing of other programs is durable; nudges never are.
+        Without a `store` nothing of other programs is durable; nudges never are. Without `names` a producer's
+        name is its holder's in this process alone.
         """
         self._door, self._tick, self._recheck_seconds = door, tick, recheck_seconds
         self._limits = limits or Limits()
-        self._protocol = Protocol(self._limits, keeps=store is not None)
-        self._store = store
+        self._protocol = Protocol(self._limits, keeps=store is not None, claims=names is not None)
+        self._store, self._names = store, names
         self._pumps = Pumps(store, self._deliver) if store is not None else None
         self._sockets = Sockets(self._limits)
         self._outbox = Outbox()
@@ -148,6 +153,8 @@ class EmbeddedBroker:
         self._loops = [
             asyncio.create_task(loop()) for loop in (self._carry, self._beat, self._sweep, self._recheck)
         ]
+        if self._names is not None:
+            self._loops.append(asyncio.create_task(self._renew(self._names)))
 
     async def close(self) -> None:
         """Hang up on everybody and stop."""
@@ -160,8 +167,10 @@ class EmbeddedBroker:
             loop.cancel()
         if self._pumps is not None:
             await self._pumps.close()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=0.5)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                while self._tasks:  # a farewell may release names
+                    await asyncio.wait(self._tasks)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._loops, *self._tasks, return_exceptions=True)
@@ -202,6 +211,22 @@ class EmbeddedBroker:
                 log.warning("nerve_recheck_failed", error=type(exc).__name__)
                 continue  # who was admitted stays while the door does not answer
             self.hang_up(lambda admission: admission.token_id in over)  # noqa: B023 - called at once
+
+    async def _renew(self, names: Names) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            await self._kept(self._renew_once(names))
+
+    async def _renew_once(self, names: Names) -> None:
+        """Renew the producers' names held here; what cannot be renewed is claimed again when it is used."""
+        asked, began = self._protocol.claimed, time.monotonic()
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                still = await names.renew(asked)
+        except (Unkept, TimeoutError) as exc:
+            log.warning("nerve_store_failed", error=type(exc).__name__)
+        else:
+            self._protocol.renewed(asked, still, until=began + TRUSTED_SECONDS)
 
     async def _kept(self, work: Awaitable[None]) -> None:
         """Do one piece of work; what goes wrong in it ends nothing else."""
@@ -248,10 +273,12 @@ class EmbeddedBroker:
                 case Answer(frame, ack):
                     if not frame.done():
                         frame.set_result(ack)
-                case Open() | Find() | Keep() | Acknowledge() | Whose():
+                case Open() | Find() | Keep() | Acknowledge() | Whose() | Claim():
                     self._spawn(self._put(action))
                 case Attach() | Detach() | Forget():
                     self._move(action)
+                case Release():
+                    self._spawn(self._release(action))
 
     async def _ask(self, connection: str, credential: Credential) -> None:
         try:
@@ -294,6 +321,9 @@ class EmbeddedBroker:
             raise Unkept from exc
 
     async def _store_says(self, asked: Question) -> Any:
+        if isinstance(asked, Claim):
+            assert self._names is not None
+            return await self._names.claim(asked.name)
         assert self._store is not None
         assert self._pumps is not None
         match asked:
@@ -309,6 +339,14 @@ class EmbeddedBroker:
                 verdict, done = await self._store.acknowledged(realm, holder, id, connection=connection)
                 self._pumps.acknowledged(done)
                 return verdict
+
+    async def _release(self, gone: Release) -> None:
+        assert self._names is not None
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                await self._names.release(gone.names)
+        except (Unkept, TimeoutError) as exc:
+            log.warning("nerve_store_failed", error=type(exc).__name__)  # the lease will be over
 
     def _move(self, action: Attach | Detach | Forget) -> None:
         assert self._store is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,10 +25,21 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """A producer's name as one connection holds it; `id` is what its notices are named after."""
+    """A producer's name as one connection holds it.
+
+    Attributes:
+        id: what its notices are named after.
+        until: when it has to be claimed again before more is produced under it, for it may be another's.
+    """
 
     name: str
     id: str
+    until: float = math.inf
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether it is its own only because the store said so."""
+        return self.until != math.inf
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Queues in memory, for tests and as the shortest statement of what a store does."""
+"""Queues and names in memory, for tests and as the shortest statement of what a store does."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from broker_bridge import frames
+from broker_bridge.names import LEASE_SECONDS, Name
 from broker_bridge.queues import (
     QUEUED,
     QUEUES,
@@ -140,3 +141,46 @@ class MemoryStore:
 
 def _key(queue: Queue) -> tuple[object, ...]:
     return queue.realm, queue.holder, queue.consumer_id, queue.subscription.pair
+
+
+class MemoryNames:
+    """For nerves of one process, which have it in common."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._held: dict[tuple[str, str], tuple[str, set[str], float]] = {}
+
+    async def claim(self, name: Name) -> bool:
+        """See `Names.claim`."""
+        holder, links, until = self._held.get(_place(name), (name.holder, set(), 0.0))
+        is_over = until <= self._clock()
+        if holder != name.holder and not is_over:
+            return False
+        self._held[_place(name)] = self._lease(name.holder, set() if is_over else links, name.link)
+        return True
+
+    async def renew(self, names: Collection[Name]) -> Collection[Name]:
+        """See `Names.renew`."""
+        still = [name for name in names if name.link in self._links(name)]
+        for name in still:
+            self._held[_place(name)] = self._lease(name.holder, self._links(name), name.link)
+        return still
+
+    async def release(self, names: Collection[Name]) -> None:
+        """See `Names.release`."""
+        for name in names:
+            links = self._links(name)
+            if links == {name.link}:
+                del self._held[_place(name)]
+            links.discard(name.link)
+
+    def _links(self, name: Name) -> set[str]:
+        holder, links, _ = self._held.get(_place(name), ("", set(), 0.0))
+        return links if holder == name.holder else set()
+
+    def _lease(self, holder: str, links: set[str], link: str) -> tuple[str, set[str], float]:
+        return holder, links | {link}, self._clock() + LEASE_SECONDS
+
+
+def _place(name: Name) -> tuple[str, str]:
+    return name.realm, name.name

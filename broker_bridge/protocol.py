@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from broker_bridge import durable, presence
+from broker_bridge import claims, durable, presence
 from broker_bridge.actions import (
     Acknowledge,
     Action,
     Answer,
+    Claim,
     Detach,
     Emit,
     Find,
@@ -28,9 +29,10 @@ from broker_bridge.actions import (
 from broker_bridge.connection import Connection, Frame
 from broker_bridge.handlers import HANDLERS
 from broker_bridge.limits import Limits
+from broker_bridge.names import Name
 from broker_bridge.nerve import Admission
 from broker_bridge.nudge import Nudge
-from broker_bridge.publishing import is_record, nudge_deliveries, whose
+from broker_bridge.publishing import claimed, is_record, nudge_deliveries, whose
 from broker_bridge.queues import Kept
 from broker_bridge.refusals import REFUSED, auth_fail, error, rate_limited
 from broker_bridge.registry import Registry
@@ -44,16 +46,20 @@ ANSWERED: dict[type[Question], Callable[[Registry, Any, Any], Iterator[Action]]]
     Keep: durable.kept,
     Acknowledge: durable.acknowledged,
     Whose: whose,
+    Claim: claimed,
 }
 
 
 class Protocol:
     """Everything that the nerve decides. Times are seconds of one clock that never goes back."""
 
-    def __init__(self, limits: Limits, *, keeps: bool = False) -> None:
-        """`keeps`: whoever holds the sockets has a store for queues, and performs what is asked of it."""
+    def __init__(self, limits: Limits, *, keeps: bool = False, claims: bool = False) -> None:
+        """`keeps`: whoever holds the sockets has a store for queues, and performs what is asked of it.
+
+        `claims`: it has one for producers' names. Without it a name is its holder's in this nerve alone.
+        """
         self._limits = limits
-        self._registry = Registry(limits, keeps=keeps)
+        self._registry = Registry(limits, keeps=keeps, claims=claims)
 
     @property
     def admissions(self) -> dict[str, Admission]:
@@ -82,6 +88,7 @@ class Protocol:
             *self._answer_login(left),
             *(Answer(frame.ref) for frame in left.held),
             *(Detach(id, each.queue) for each in left.subscriptions.values() if each.queue is not None),
+            *claims.let_go(left),
             *self._registry.bounded(left, presence.gone(left, self._registry.realm(left.realm))),
         ]
 
@@ -132,6 +139,15 @@ class Protocol:
         """Messages of a queue, for the connection that it is attached to."""
         connection = self._registry.get(id)
         return list(durable.deliveries(connection, queue, messages)) if connection is not None else []
+
+    @property
+    def claimed(self) -> set[Name]:
+        """The producers' names that have to be renewed."""
+        return claims.all_claimed(self._registry)
+
+    def renewed(self, asked: Collection[Name], still: Collection[Name], *, until: float) -> None:
+        """Of the names `asked` for, those `still` their holders' may be gone by until then."""
+        claims.renewed(self._registry, asked, still, until=until)
 
     def tidy(self, *, now: float) -> list[Action]:
         """Give up what has not gone on for long; call it every few seconds."""

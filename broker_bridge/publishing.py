@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
-from broker_bridge import frames, presence, routing
-from broker_bridge.actions import Action, Emit, Find, PassOn, Whose
+from broker_bridge import claims, frames, presence, routing
+from broker_bridge.actions import Action, Claim, Emit, Find, PassOn, Release, Whose
 from broker_bridge.connection import Connection, Frame, Producer
 from broker_bridge.durable import NOT_OFFERED
 from broker_bridge.nerve import ANY_REALM, Admission
@@ -22,7 +24,7 @@ BOUNDS = f"at most {frames.MOST_VALUES:,} values, nested less than {frames.DEEPE
 
 
 def producer(
-    registry: Registry, connection: Connection, frame: Frame, *, is_free: bool = False
+    registry: Registry, connection: Connection, frame: Frame, *, until: float | None = None
 ) -> Iterator[Action]:
     """Register a producer's name, and tell it of its subscribers."""
     body = frames.body(frame.payload) or {}
@@ -33,11 +35,11 @@ def producer(
         yield from no_anonymous(connection, "producers")
     elif not _may_produce_as(registry, connection, name, event=""):
         yield auth_fail(connection, 403, _why_not(registry, connection, name, "is not yours"))
-    elif not (is_free or _is_its_own(connection, name)):
-        yield Whose(connection.id, frame, str(connection.realm), fold(name))
+    elif (until := until or _held_until(registry, connection, name)) is None:
+        yield claims.question(registry, connection, frame, fold(name))
     else:
         id = frames.text(body.get("id"), limit=registry.limits.text) or connection.id
-        connection.producers[fold(name)] = registered = Producer(name, id)
+        connection.producers[fold(name)] = registered = Producer(name, id, until)
         notices = presence.registered(connection, registered, registry.realm(connection.realm))
         yield from registry.bounded(connection, notices)
 
@@ -61,12 +63,32 @@ def whose(registry: Registry, asked: Whose, answer: bool | Unkept) -> Iterator[A
     elif answer:
         yield auth_fail(connection, 403, f"The producer's name '{asked.name}' is that of another nerve token")
     else:
-        goes_on = producer if asked.frame.event == "PRODUCER" else _produce
-        yield from goes_on(registry, connection, asked.frame, is_free=True)
+        yield from _go_on(registry, connection, asked.frame, until=math.inf)
+
+
+def claimed(registry: Registry, asked: Claim, answer: bool | Unkept) -> Iterator[Action]:
+    """A name is this connection's, at every replica, or it is another's."""
+    connection, name = registry.get(asked.connection), asked.name.name
+    if connection is None:
+        yield Release((asked.name,))
+    elif isinstance(answer, Unkept):
+        yield error(connection, -7, NOT_KNOWN)
+    elif not answer:
+        connection.producers.pop(name, None)
+        yield auth_fail(connection, 403, f"The producer's name '{name}' is that of another nerve token")
+    else:
+        yield from _go_on(registry, connection, asked.frame, until=asked.until)
+        if name not in connection.producers:  # what it was for was refused
+            yield Release((asked.name,))
+
+
+def _go_on(registry: Registry, connection: Connection, frame: Frame, *, until: float) -> Iterator[Action]:
+    goes_on = producer if frame.event == "PRODUCER" else _produce
+    yield from goes_on(registry, connection, frame, until=until)
 
 
 def _produce(
-    registry: Registry, connection: Connection, frame: Frame, *, is_free: bool = False
+    registry: Registry, connection: Connection, frame: Frame, *, until: float | None = None
 ) -> Iterator[Action]:
     body = frames.body(frame.payload)
     if body is None:
@@ -81,12 +103,13 @@ def _produce(
     elif not _may_produce_as(registry, connection, name, event):
         why = f"with event '{event}' is not yours to produce"
         yield auth_fail(connection, 403, _why_not(registry, connection, name, why))
-    elif not (is_free or _is_its_own(connection, name)):
-        yield Whose(connection.id, frame, str(connection.realm), fold(name))
+    elif (until := until or _held_until(registry, connection, name)) is None:
+        yield claims.question(registry, connection, frame, fold(name))
     elif reserved(name, event):
         yield from _relay_nudge(registry, connection, body)
     else:
-        yield from _deliver(registry, connection, frame, body, Said.read(body, name=name, event=event))
+        said = Said.read(body, name=name, event=event)
+        yield from _deliver(registry, connection, frame, body, said, until)
 
 
 def nudge_deliveries(registry: Registry, nudge: Nudge, realm: str, names: frozenset[str]) -> Iterator[Emit]:
@@ -116,7 +139,7 @@ def _relay_nudge(registry: Registry, connection: Connection, body: frames.Body) 
 
 
 def _deliver(
-    registry: Registry, connection: Connection, frame: Frame, body: frames.Body, said: Said
+    registry: Registry, connection: Connection, frame: Frame, body: frames.Body, said: Said, until: float
 ) -> Iterator[Action]:
     """Send a message on its way, and hold its producer's name from then on; what is refused holds none."""
     assert connection.realm is not None
@@ -131,7 +154,8 @@ def _deliver(
     if not is_broadcast and said.guaranteed and not registry.keeps:
         yield error(connection, -7, NOT_OFFERED)
         return
-    connection.producers.setdefault(said.producer, Producer(said.envelope["from"], connection.id))
+    held = connection.producers.get(said.producer) or Producer(said.envelope["from"], connection.id)
+    connection.producers[said.producer] = replace(held, until=until)
     if is_broadcast and to_group and group is not None:
         yield from routing.to_group(registry, connection.realm, group, said)
     elif is_broadcast:
@@ -154,11 +178,13 @@ def _why_not(registry: Registry, connection: Connection, name: str, otherwise: s
     return f"The producer's name '{name}' {otherwise}"
 
 
-def _is_its_own(connection: Connection, name: str) -> bool:
-    """Whether nobody needs to be asked: it is the name of its token, or one that it holds already."""
+def _held_until(registry: Registry, connection: Connection, name: str) -> float | None:
+    """How long nobody needs to be asked: it is the name of its token, or one that it holds already."""
     assert connection.admission is not None
-    own = is_record(connection.admission) or fold(name) == fold(connection.admission.name)
-    return own or fold(name) in connection.producers
+    if is_record(connection.admission) or fold(name) == fold(connection.admission.name):
+        return math.inf
+    held = connection.producers.get(fold(name))
+    return held.until if held is not None and registry.trusts(connection, fold(name)) else None
 
 
 def _may_produce_as(registry: Registry, connection: Connection, name: str, event: str) -> bool:

@@ -19,11 +19,12 @@ class Registry:
 
     Attributes:
         keeps: whether there is a store for queues.
+        claims: whether there is one for producers' names.
         now: seconds of the clock, as they were last told.
     """
 
-    def __init__(self, limits: Limits, *, keeps: bool = False) -> None:
-        self.limits, self.keeps, self.now = limits, keeps, 0.0
+    def __init__(self, limits: Limits, *, keeps: bool = False, claims: bool = False) -> None:
+        self.limits, self.keeps, self.claims, self.now = limits, keeps, claims, 0.0
         self._connections: dict[str, Connection] = {}
         self._realms: dict[str, dict[str, Connection]] = {}
         self._consumers: dict[tuple[str, str, str, str], Connection] = {}
@@ -105,9 +106,14 @@ class Registry:
     def producer_is_anothers(self, admission: Admission, folded: str) -> bool:
         """Whether somebody else of the realm holds this producer's name now."""
         return any(
-            folded in c.producers and c.admission is not None and c.admission.owner != admission.owner
+            self.trusts(c, folded) and c.admission is not None and c.admission.owner != admission.owner
             for c in self.realm(admission.realm)
         )
+
+    def trusts(self, connection: Connection, folded: str) -> bool:
+        """Whether this producer's name is the connection's, as far as was said lately."""
+        held = connection.producers.get(folded)
+        return held is not None and held.until > self.now
 
 
 def _owned(admission: Admission, name: str) -> tuple[str, str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from api.db import Database
 from api.errors import NameTaken, NoSuchThing
 from api.models import NerveClient, NerveRole, NewToken
-from api.services import fields, names, tokens
+from api.services import fields, names, nerve_names, tokens
 from api.services.identity import Identity
 from api.store import audit, nerve_queues
 from api.store import nerve as store
@@ -19,7 +19,7 @@ async def add(db: Database, *, realm: str, name: str, role: NerveRole) -> NewTok
     Raises:
         BadField: the name breaks the grammar.
         NoSuchThing: there is no such realm.
-        NameTaken: the realm has a nerve client of this name.
+        NameTaken: the realm has a nerve client of this name, or another goes by it as a producer.
     """
     fields.name("name", name)
     async with db.transaction() as tx:
@@ -28,6 +28,12 @@ async def add(db: Database, *, realm: str, name: str, role: NerveRole) -> NewTok
             raise NameTaken(
                 f"There is a nerve client {name} in realm {realm}. Choose another name, or give it a second "
                 "token with `readyroom admin nerve-token rotate`.",
+                name=name,
+            )
+        if not await nerve_names.reserve(tx, realm_id=realm_id, name=name):
+            raise NameTaken(
+                f"Another nerve client of realm {realm} produces as {name} now. Choose another name, or have "
+                "it stop first.",
                 name=name,
             )
         made = await tokens.make(tx, realm_id=realm_id, name=name, kind="nerve client")
@@ -61,6 +67,7 @@ async def remove(db: Database, identity: Identity, *, realm: str, name: str) -> 
             raise NoSuchThing(f"There is no nerve client {name} in realm {realm}.", name=name, realm=realm)
         gone = Admission(realm, name, "both", "", kind="client")
         await nerve_queues.forget_holder(tx, realm_id=realm_id, holder=gone.holder)
+        await nerve_names.reserve(tx, realm_id=realm_id, name=name, seconds=nerve_names.GONE_SECONDS)
         await audit.note(tx, act="nerve_client_removed", target=name, realm=realm)
         words = [f"token {token_id}" for token_id in token_ids]
         for word in words:

@@ -15,7 +15,7 @@ from api.errors import NoSuchThing, RecordDown
 from api.models import DeadLetter
 from api.services import names
 from api.services.fields import NAME
-from api.store import audit
+from api.store import audit, nerve_names
 from api.store import nerve_queues as store
 from broker_bridge import frames, queues
 from broker_bridge.queues import Batch, Kept, Queue, Retry, Unkept, Verdict
@@ -76,7 +76,7 @@ class NerveQueues:
     async def open(self, queue: Queue, *, connection: str) -> int | None:
         """See `Store.open`."""
         subscription, retry = queue.subscription, queue.retry or Retry()
-        async with _asked():
+        async with asked():
             return await store.open_(
                 self._db,
                 queue.realm,
@@ -98,7 +98,7 @@ class NerveQueues:
 
     async def forget(self, realm: str, queue: int) -> None:
         """See `Store.forget`."""
-        async with _asked():
+        async with asked():
             await store.forget(self._db, realm, queue)
 
     async def matching(self, realm: str, *, producer: str, event: str) -> Sequence[tuple[int, Queue]]:
@@ -108,7 +108,7 @@ class NerveQueues:
         """
         lookup, pair = self._lookup, (realm, _plain(producer), _plain(event))
         lookup.pairs.setdefault(pair, [])
-        async with self._looking, _asked():
+        async with self._looking, asked():
             if lookup is self._lookup:
                 self._lookup = _Lookup()
                 await self._look_up(lookup)
@@ -127,7 +127,7 @@ class NerveQueues:
     ) -> Collection[int]:
         """See `Store.keep`."""
         text = frames.dumps(envelope)
-        async with _asked():
+        async with asked():
             await self._count(realm, wanted)
             roomy = {queue for queue in wanted if self._rooms[queue].take(len(text))}
             if roomy:
@@ -145,7 +145,7 @@ class NerveQueues:
 
     async def take(self, realm: str, queue: int, *, connection: str) -> Batch:
         """See `Store.take`."""
-        async with _asked():
+        async with asked():
             rows = await store.take(
                 self._db,
                 realm,
@@ -165,12 +165,12 @@ class NerveQueues:
 
     async def drop(self, realm: str, queue: int, ids: Collection[int]) -> None:
         """See `Store.drop`."""
-        async with _asked():
+        async with asked():
             await store.drop(self._db, realm, queue, ids)
 
     async def acknowledged(self, realm: str, holder: str, id: int, *, connection: str) -> tuple[Verdict, int]:
         """See `Store.acknowledged`."""
-        async with _asked():
+        async with asked():
             rows = await store.acknowledged(self._db, realm, holder, id, connection=connection)
         if not rows:
             return "unknown", 0
@@ -185,7 +185,7 @@ class NerveQueues:
             await asyncio.sleep(SWEEP_SECONDS)
 
     async def sweep(self) -> None:
-        """Delete expired messages, queues that nobody has come for, and the oldest of too many dead letters.
+        """Delete expired messages and names, queues nobody has come for, the oldest of too many dead letters.
 
         Raises:
             RecordDown: PostgreSQL is away.
@@ -194,6 +194,7 @@ class NerveQueues:
         longest = queues.LONGEST_SECONDS
         self._rooms.clear()
         await store.sweep(self._db, durable=longest, other=REMEMBERED_SECONDS, dead=DEAD_LETTERS)
+        await nerve_names.sweep(self._db)
 
     async def dead_letters(self, *, realm: str, before: int, limit: int) -> list[DeadLetter]:
         """What was not acknowledged in a realm, newest first: whose it was, never what it said.
@@ -231,7 +232,8 @@ class NerveQueues:
 
 
 @contextlib.asynccontextmanager
-async def _asked() -> AsyncIterator[None]:
+async def asked() -> AsyncIterator[None]:
+    """A database that is away, or refuses, as the nerve knows it."""
     try:
         yield
     except (RecordDown, Refused) as error:

@@ -526,6 +526,18 @@ nerve_messages = sa.Table(
     ),
 )
 
+# Which holder of a nerve token goes by a producer's name, over which connections of any replica.
+nerve_names = sa.Table(
+    "nerve_names",
+    metadata,
+    _realm(),
+    sa.Column("name", sa.Text, primary_key=True),  # in lower case
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("links", pg.ARRAY(sa.Text), nullable=False),
+    sa.Column("expires_at", sa.TIMESTAMP(timezone=True), nullable=False),
+    sa.Index("nerve_names_expires_at_idx", "expires_at"),
+)
+
 audit_log = sa.Table(
     "audit_log",
     metadata,

@@ -1,4 +1,4 @@
-"""A nerve with queues in PostgreSQL, in a process that stands still at one moment, to be killed there.
+"""A nerve with all it keeps in PostgreSQL, in a process that stands still at one moment, to be killed there.
 
 `python -m tests.contract.keeper PORT DATABASE [MOMENT]`; a moment is a method of the store, done but not
 answered yet, or `before ` one. It says so on its standard output.
@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from api.db import Database
+from api.services.nerve_names import NerveNames
 from api.services.nerve_queues import NerveQueues
 from tests.contract.nerves import served
 
@@ -37,7 +38,8 @@ class StandsStill(NerveQueues):
 async def main() -> None:
     port, dsn, *moment = sys.argv[1:]
     db = Database(dsn)
-    async with served(port=int(port), store=StandsStill(db, moment[0]) if moment else NerveQueues(db)):
+    store = StandsStill(db, moment[0]) if moment else NerveQueues(db)
+    async with served(port=int(port), store=store, names=NerveNames(db)):
         await asyncio.Event().wait()
 
 

@@ -18,6 +18,7 @@ import uvicorn
 from broker_bridge.broker import EmbeddedBroker
 from broker_bridge.guard import UVICORN
 from broker_bridge.limits import Limits
+from broker_bridge.names import Names
 from broker_bridge.nerve import Admission, Credential, Doorkeeper
 from broker_bridge.nudge import DELIVERED, Nudge
 from broker_bridge.queues import Store
@@ -113,9 +114,12 @@ async def served(
     door: Doorkeeper | None = None,
     recheck_seconds: float | None = None,
     store: Store | None = None,
+    names: Names | None = None,
 ) -> AsyncIterator[tuple[EmbeddedBroker, str]]:
     """An embedded broker on the port of a small record; yields it with its URL."""
-    broker = EmbeddedBroker(door=door or Door(), limits=limits, recheck_seconds=recheck_seconds, store=store)
+    broker = EmbeddedBroker(
+        door=door or Door(), limits=limits, recheck_seconds=recheck_seconds, store=store, names=names
+    )
     await broker.start()
     async with serving(broker.asgi(record_app), port=port) as url:
         try:

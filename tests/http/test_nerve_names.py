@@ -61,6 +61,29 @@ async def test_another_token_has_it_at_no_replica_whether_its_own_is_there_or_no
         assert await tries(liar, "free") == await tries(liar, "ci") == []
 
 
+async def test_any_other_name_is_one_tokens_at_all_records(record: Running, second: Running) -> None:
+    ci, lint = await token(record, "ci"), await token(record, "lint")
+    async with ear(record.url, ci) as program, ear(second.url, lint) as other:
+        assert await tries(program, "build") == []
+        assert await tries(other, "build") == [403, 403]
+        async with ear(second.url, ci) as again:
+            assert await tries(again, "build") == []
+
+
+async def test_a_nerve_token_is_not_made_under_a_name_that_another_goes_by(record: Running) -> None:
+    async with ear(record.url, await token(record, "ci")) as program:
+        assert await tries(program, "Build") == []
+        refused = await record.operator.post(NERVE, {"name": "build", "role": "both"})
+        assert (refused.status, refused.code) == (409, "name_taken")
+        assert (await record.operator.delete(f"{NERVE}/build")).status == 404
+        await token(record, "lint")
+        assert await tries(program, "lint") == [403, 403]
+        assert (await record.operator.delete(f"{NERVE}/lint")).status == 204
+        program.heard.clear()
+        assert await tries(program, "lint") == [403, 403]
+        await token(record, "lint")
+
+
 async def test_names_of_another_realm_are_free(record: Running) -> None:
     assert (await record.operator.post("/v1/admin/realms", {"name": "lab"})).status == 201
     await token(record, "build", realm="lab")

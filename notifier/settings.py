@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 TOKEN_FILE_BYTES = 4096
@@ -84,13 +84,30 @@ class Access:
     source: str
 
 
+Ladder = Literal["keystrokes", "native", "bell"]
+
+
+class ConfigFile(BaseModel):
+    """What the configuration file may say; the environment comes before it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    url: str | None = None
+    token_file: str | None = None
+    wake: Ladder | None = None
+    wake_on: str | None = None
+    bell: bool = False
+
+
 class Settings(BaseSettings):
     """A workstation's settings: environment variables `READYROOM_<NAME>`. Times are seconds.
 
     Build it with `Settings.load()`, which turns a bad value into plain words.
     """
 
-    model_config = SettingsConfigDict(env_prefix="READYROOM_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="READYROOM_", env_ignore_empty=True, extra="ignore", frozen=True
+    )
 
     url: Annotated[str | None, Optional] = None
     token: Annotated[SecretStr | None, Optional] = None
@@ -98,9 +115,9 @@ class Settings(BaseSettings):
     agent: Annotated[str | None, Optional] = Field(default=None, max_length=128, pattern=r"^[!-~]+$")
     admin_token_file: Annotated[Path | None, Optional] = None
     data_dir: Annotated[Path | None, Optional] = None
-    bell: bool = False
+    bell: Annotated[bool | None, Optional] = None
     wake_on: Annotated[str | None, Optional] = None
-    wake: Annotated[Literal["keystrokes", "native", "bell"] | None, Optional] = None
+    wake: Annotated[Ladder | None, Optional] = None
     sweep_seconds: float = Field(default=60, gt=0, le=3600)
 
     @classmethod
@@ -162,8 +179,29 @@ class Settings(BaseSettings):
 
     @property
     def config_file(self) -> Path:
-        """Where `url` and `token_file` may stand instead of in the environment."""
+        """Where a `ConfigFile` stands."""
         return platformdirs.user_config_path("readyroom") / "config.toml"
+
+    def config(self) -> ConfigFile:
+        """What the configuration file says; nothing where there is none.
+
+        Raises:
+            SettingsError: it cannot be read, or holds what it cannot.
+        """
+        try:
+            found = ConfigFile.model_validate(tomllib.loads(_read(self.config_file) or ""))
+            if (found.url is None) == (found.token_file is None):
+                return found
+            why = "`url` and `token_file` go together"
+        except tomllib.TOMLDecodeError as error:
+            why = str(error)
+        except ValidationError as error:
+            bad = error.errors(include_input=False, include_url=False)[0]
+            why = f"`{'.'.join(map(str, bad['loc']))}`: {bad['msg']}"
+        raise SettingsError(
+            f"{self.config_file} is not readable ({why}): it holds `url` with `token_file`, `wake`, "
+            "`wake_on`, `bell`. Mend it, or remove it."
+        )
 
     @property
     def up_dir(self) -> Path:
@@ -180,17 +218,10 @@ class Settings(BaseSettings):
 
     def _known(self) -> Iterator[tuple[str, Path, str]]:
         """Records that this machine was told of, best first: URL, token file, source."""
-        config = _read(self.config_file)
-        if config is not None:
-            try:
-                table = tomllib.loads(config)
-                url, token_file = str(table["url"]), Path(str(table["token_file"]))
-            except (tomllib.TOMLDecodeError, KeyError) as error:
-                raise SettingsError(
-                    f"{self.config_file} is not readable ({error}): it holds `url` and `token_file`. "
-                    "Mend it, or remove it."
-                ) from None
-            yield url.rstrip("/"), self.config_file.parent / token_file, str(self.config_file)
+        config = self.config()
+        if config.url is not None and config.token_file is not None:
+            token_file = self.config_file.parent / config.token_file
+            yield config.url.rstrip("/"), token_file, str(self.config_file)
         up = _read(self.up_dir / "up.json")
         if up is not None:
             try:

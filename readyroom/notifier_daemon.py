@@ -20,7 +20,7 @@ from notifier.wakers import Flags, Person, ladder
 from readyroom import __version__
 from readyroom.entrance import enter
 from readyroom.notifier_unit import install, uninstall
-from readyroom.wake_rules import wake_rules
+from readyroom.waking import waking
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -46,18 +46,18 @@ def notifier(
     if context.invoked_subcommand is not None:
         return
     settings = Settings.load()
-    access = settings.access()
+    access, how = settings.access(), waking(settings)
     configure(debug=debug)
     folder, flags, person = runtime_dir(os.environ), Flags(), Person()
     parts = Parts(
         url=access.url,
         token=access.token.get_secret_value(),
         folder=folder,
-        wakers=ladder(folder, flags, person, only=settings.wake),
+        wakers=ladder(folder, flags, person, only=how.only),
         flags=flags,
         person=person,
-        bell=settings.bell,
-        policy=Policy(sweep=settings.sweep_seconds, damper=damper, wake_on=wake_rules(settings)),
+        bell=how.bell,
+        policy=Policy(sweep=settings.sweep_seconds, damper=damper, wake_on=how.rules),
         version=__version__,
     )
     try:

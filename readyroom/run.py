@@ -27,7 +27,7 @@ from notifier.terminals.outer import Outer
 from notifier.terminals.relay import Relay
 from readyroom.claim import Claim, check_in
 from readyroom.entrance import WrongUsageError, enter
-from readyroom.wake_rules import wake_rules
+from readyroom.waking import waking
 
 PROGRAMS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "opencode": "opencode"}
 """Command -> the program that it starts; every other command is `plain`."""
@@ -99,7 +99,7 @@ def run(
 
 def _run(launch: Launch) -> int:
     settings = Settings.load()
-    wake_rules(settings)  # the notifier would hear of a slip too late to tell
+    waking(settings)  # the notifier would hear of a slip too late to tell
     access = settings.access()
     folder = paths.runtime_dir(os.environ)
     paths.private(folder)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from notifier.inbox import read_rules
 from notifier.settings import TOKEN_FILE_BYTES, Settings, SettingsError
+from readyroom.waking import Waking, waking
 
 UP = "http://127.0.0.1:7666"
 
@@ -16,7 +18,18 @@ UP = "http://127.0.0.1:7666"
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user who has nothing set up."""
-    for name in ("URL", "TOKEN", "TOKEN_FILE", "AGENT", "DATA_DIR", "ADMIN_TOKEN_FILE", "SWEEP_SECONDS"):
+    for name in (
+        "URL",
+        "TOKEN",
+        "TOKEN_FILE",
+        "AGENT",
+        "DATA_DIR",
+        "ADMIN_TOKEN_FILE",
+        "SWEEP_SECONDS",
+        "WAKE",
+        "WAKE_ON",
+        "BELL",
+    ):
         monkeypatch.delenv(f"READYROOM_{name}", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -145,13 +158,51 @@ def test_a_missing_token_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         access()
 
 
-@pytest.mark.parametrize("torn", ["url = ", 'url = "https://x"', ""])
+@pytest.mark.parametrize(
+    "torn",
+    ["url = ", 'url = "https://x"', 'token_file = "x"', "url = 1", 'wake = "loudly"', "bell = 1", "woke = 1"],
+)
 def test_a_torn_config_file_is_named(torn: str) -> None:
     config = Settings.load().config_file
     config.parent.mkdir(parents=True)
     config.write_text(torn)
-    with pytest.raises(SettingsError, match=r"config\.toml is not readable"):
+    for read in (access, lambda: waking(Settings.load())):
+        with pytest.raises(SettingsError, match=r"config\.toml is not readable.*it holds `url` with"):
+            read()
+
+
+def configure(text: str) -> None:
+    config = Settings.load().config_file
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(text)
+
+
+def test_how_to_wake_may_stand_in_the_config_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure('wake = "keystrokes"\nwake_on = "addressed, api=all"\nbell = true\n')
+    monkeypatch.setenv("READYROOM_BELL", " ")
+    assert waking(Settings.load()) == Waking("keystrokes", read_rules("addressed, api=all"), bell=True)
+    with pytest.raises(SettingsError, match="No record is known here"):
         access()
+
+
+def test_the_environment_comes_before_the_config_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure('wake = "keystrokes"\nwake_on = "none"\nbell = true\n')
+    for name, value in {"WAKE": "native", "WAKE_ON": "all", "BELL": "0"}.items():
+        monkeypatch.setenv(f"READYROOM_{name}", value)
+    assert waking(Settings.load()) == Waking("native", read_rules("all"), bell=False)
+
+
+def test_nothing_said_of_waking_is_all_of_it() -> None:
+    assert waking(Settings.load()) == Waking(None, read_rules("all"), bell=False)
+
+
+def test_rules_that_nobody_can_read_are_named_by_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure('wake_on = "sometimes"')
+    with pytest.raises(SettingsError, match=r"`wake_on` of .*config\.toml will not do: 'sometimes'"):
+        waking(Settings.load())
+    monkeypatch.setenv("READYROOM_WAKE_ON", "api=sometimes")
+    with pytest.raises(SettingsError, match="READYROOM_WAKE_ON will not do: 'api=sometimes'"):
+        waking(Settings.load())
 
 
 @pytest.mark.parametrize("torn", ["", "[]", "{}"])

@@ -11,10 +11,11 @@ from notifier.programs.processes import ancestors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from notifier.programs.base import Program, Told
+    from notifier.programs.processes import Seen
 
 _READ_WITHIN = 0.5
 _READ_AT_MOST = 16 * 1024 * 1024
@@ -62,7 +63,7 @@ def find_place(program: Program, told: Told, environ: Mapping[str, str]) -> dict
         "tty": seen.tty if seen else None,
         "registry": program.registry(environ, seen.pid) if seen else None,
         "tmux": _pane(environ),
-        "pty_socket": environ.get("READYROOM_PTY") or None,
+        "pty_socket": _run(environ, above),
         "wake_on": _set(environ, "READYROOM_WAKE_ON"),
     }
 
@@ -78,6 +79,13 @@ def _folder() -> str | None:
         return os.getcwd()
     except OSError:
         return None
+
+
+def _run(environ: Mapping[str, str], above: Sequence[Seen]) -> str | None:
+    """The socket of the `readyroom run` above us. The variable outlives it, in a multiplexer's server too."""
+    path = environ.get("READYROOM_PTY", "")
+    name = os.path.basename(path)
+    return path if name in {f"run-{seen.pid}.sock" for seen in above} else None
 
 
 def _pane(environ: Mapping[str, str]) -> dict[str, Any] | None:

@@ -168,7 +168,7 @@ def test_it_tells_who_and_where(folder: Path) -> None:
             "--for",
             "plain",
             READYROOM_AGENT="desk-agent#1",
-            READYROOM_PTY="/tmp/run-1.sock",
+            READYROOM_PTY=f"/tmp/run-{os.getppid()}.sock",
             TMUX="/tmp/tmux-0/default,4242,0",
             TMUX_PANE="%7",
         )
@@ -182,7 +182,14 @@ def test_it_tells_who_and_where(folder: Path) -> None:
     assert told["process"]["pid"] == os.getpid()
     assert told["cwd"] == os.getcwd()
     assert told["tmux"] == {"socket": "/tmp/tmux-0/default", "server_pid": 4242, "pane": "%7"}
-    assert told["pty_socket"] == "/tmp/run-1.sock"
+    assert told["pty_socket"] == f"/tmp/run-{os.getppid()}.sock"
+
+
+@pytest.mark.parametrize("stale", ["/tmp/run-1.sock", f"/tmp/run-{os.getpid()}.sock.old", "/tmp/run-.sock"])
+def test_a_run_that_it_is_not_below_is_none(folder: Path, stale: str) -> None:
+    with listening(folder) as heard:
+        hook(folder, "prompt", "--for", "plain", READYROOM_PTY=stale)
+    assert [told["pty_socket"] for told in heard] == [None]
 
 
 def test_the_end_of_a_turn_is_announced_before_the_messages_are_looked_up(folder: Path) -> None:

@@ -25,6 +25,11 @@ ANSWER_SECONDS = 1.0
 GREETING_SECONDS = 0.8
 """Within that, so that a session is told its handle whatever the record does."""
 
+NOT_OURS = (
+    "READYROOM_AGENT names {}, which is no session of this box: under that name nothing can be said or read "
+    "here, and this session is not woken. Unset it, or start the program with `readyroom run`."
+)
+
 
 class Desk:
     """Answers requests. A hook is answered in time, whatever the record does."""
@@ -71,6 +76,9 @@ class Desk:
 
     async def hook(self, told: Hook) -> Answer:
         """Take in what a hook says; the answer says what it is to print."""
+        if told.agent is not None and not await self._is_ours(told.agent):
+            log.warning("handle_of_another_box", agent=told.agent, hook=told.event)
+            return {"text": NOT_OURS.format(told.agent)} if told.event == "session-start" else {}
         known = told.agent or self._registry.agent_of(told.process, *told.above)
         agent = known or await self._naming.name(told)
         if agent is None:
@@ -92,6 +100,9 @@ class Desk:
         except (RecordError, TimeoutError) as error:
             log.info("hook_answered_without_record", agent=agent, hook=told.event, error=str(error))
             return {"agent": agent}
+
+    async def _is_ours(self, agent: str) -> bool:
+        return agent in self._registry.entries or await self._naming.is_ours(agent)
 
     def _take_in(self, entry: Entry, told: Hook) -> None:
         agent = entry.session.agent

@@ -40,6 +40,16 @@ class Naming:
                 self._waiting[process] = told
             return self._names.get(process)
 
+    async def is_ours(self, handle: str) -> bool:
+        """Whether a handle that a session was given is this box's; believed where nobody can be asked."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                return bool((await self._record.whoami(handle))["agent"] == handle)
+        except Refused:
+            return False
+        except (RecordError, TimeoutError):
+            return True
+
     async def run(self, again: Callable[[Hook], Awaitable[object]]) -> None:
         """Keep trying for those that wait; `again` gets each one's newest hook once it has a name."""
         while True:

@@ -18,9 +18,9 @@ class Record(Transport):
     mints and moves nothing twice.
     """
 
-    async def whoami(self) -> Json:
-        """Who the record takes us for: `{"agent", "kind", "box", "realm", "hint"?}`."""
-        return await self.call("GET", "/v1/whoami")
+    async def whoami(self, handle: str | None = None) -> Json:
+        """Who the record takes us for, or would by `handle`: `{"agent", "kind", "box", "realm", "hint"?}`."""
+        return await self.call("GET", "/v1/whoami", headers={"X-Tyode-Agent": handle} if handle else None)
 
     async def checkin(
         self,

@@ -227,6 +227,15 @@ async def test_a_session_without_a_handle_gets_one_for_its_process(box: Box, rec
     ]
 
 
+@pytest.mark.parametrize("handle", ["lab-agent#1", "Desk-Agent#1"])
+async def test_a_handle_that_is_not_this_boxs_is_told_and_not_taken_in(box: Box, handle: str) -> None:
+    async with box.agent(handle) as agent:
+        told = (await agent.hook("session-start"))["out"]
+        assert f"READYROOM_AGENT names {handle}, which is no session of this box" in told
+        assert (await agent.hook("prompt"))["out"] == ""
+        assert await box.row(handle) == {}
+
+
 async def test_a_session_whose_first_check_in_was_not_heard_keeps_its_handle_in_another_folder(
     box: Box, record: Running
 ) -> None:

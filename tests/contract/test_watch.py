@@ -30,7 +30,7 @@ class Counted(Record):
         self.looks += 1
         return {}
 
-    async def whoami(self) -> dict[str, Any]:
+    async def whoami(self, handle: str | None = None) -> dict[str, Any]:
         return {"box": "desk"}
 
 

@@ -90,9 +90,9 @@ def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None
     db = _database(settings)
     metrics = Metrics()
     who = Identity(db, metrics, handles_per_box=settings.handles_per_box)
-    queues, admissions = NerveQueues(db), Admissions(db)
+    queues, admissions, names = NerveQueues(db), Admissions(db), NerveNames(db)
     reloads = [who.look_again]
-    broker = None if settings.nerve_url else _embedded(who, admissions, queues, NerveNames(db))
+    broker = None if settings.nerve_url else _embedded(who, admissions, queues, names)
     voice: Nerve = Replicas(broker, _channel(settings, db)) if broker else _elsewhere(settings, who, reloads)
     metrics.watch_nerve(lambda: voice.dropped)
     announcements = Announcements(db, voice)
@@ -120,6 +120,7 @@ def create_app(settings: Settings, *, reload_wanted: asyncio.Event | None = None
             db, Rate("redeem", what="codes", per_second=REDEEM_PER_SECOND, burst=REDEEM_BURST)
         ),
         queues=queues,
+        names=names,
     )
     announcements.on_said(record.webhooks.moved)
     pace = Rate("box", what="requests", per_second=settings.box_per_second, burst=settings.box_burst)

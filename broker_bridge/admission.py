@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import Any
 
 import aiohttp
 
+from broker_bridge.names import Name
 from broker_bridge.nerve import ANY_REALM, Admission, Credential
 from broker_bridge.nudge import PRODUCER
+from broker_bridge.queues import Unkept
 
 ASK_SECONDS = 4.0
 IDS_A_CALL = 5000
+NAMES_A_CALL = 100
 LONGEST_KEY = 200
 """Characters that the record takes; no realm's name is as long."""
 
@@ -24,9 +28,9 @@ class AskTheRecord:
     def __init__(self, http: aiohttp.ClientSession, record_url: str, *, record_token: str) -> None:
         """`record_token` is what the record logs in with here, to speak to every realm, and we there."""
         self._http, self._url = http, record_url.rstrip("/")
-        self.renew(record_token)
+        self.share(record_token)
 
-    def renew(self, record_token: str) -> None:
+    def share(self, record_token: str) -> None:
         """Share another token with the record from now on."""
         self._token = record_token
         record_id = f"record_{_hash(record_token)[:16]}"
@@ -67,6 +71,30 @@ class AskTheRecord:
             aiohttp.ClientError, TimeoutError: the record cannot be asked, or gives no answer.
         """
         return bool((await self._ask("/name", {"realm": realm, "name": name}))["taken"])
+
+    async def claim(self, name: Name) -> bool:
+        """See `Names.claim`."""
+        return bool(await self._names("claim", [name]))
+
+    async def renew(self, names: Collection[Name]) -> Collection[Name]:
+        """See `Names.renew`."""
+        return await self._names("renew", names)
+
+    async def release(self, names: Collection[Name]) -> None:
+        """See `Names.release`."""
+        await self._names("release", names)
+
+    async def _names(self, act: str, names: Collection[Name]) -> list[Name]:
+        """Have the record do something with names; those that are their holders' then."""
+        wanted, held = list(names), []
+        for first in range(0, len(wanted), NAMES_A_CALL):
+            some = wanted[first : first + NAMES_A_CALL]
+            try:
+                answer = await self._ask("/names", {"act": act, "names": [asdict(name) for name in some]})
+            except (aiohttp.ClientError, TimeoutError) as exc:
+                raise Unkept from exc
+            held += [some[place] for place in answer["places"]]
+        return held
 
     async def _admitted(self, by: str, key: str) -> Admission | None:
         admission = (await self._ask("", {"by": by, "key": key}))["admission"]

@@ -77,7 +77,8 @@ async def _serve(record: str, host: str, port: int, token_file: Path, redis: str
     with listen(host, port) as listener:
         async with aiohttp.ClientSession() as http:
             door = AskTheRecord(http, record, record_token=read_token(token_file).get_secret_value())
-            broker = EmbeddedBroker(door=door, recheck_seconds=RECHECK_SECONDS)
+            names = door if redis else None  # several brokers with one Redis have their names in common
+            broker = EmbeddedBroker(door=door, recheck_seconds=RECHECK_SECONDS, names=names)
             stop = StopButton(
                 again=lambda: server.stop(hurry=True), reload=lambda: _reload(door, broker, token_file)
             )
@@ -96,7 +97,7 @@ async def _serve(record: str, host: str, port: int, token_file: Path, redis: str
 def _reload(door: AskTheRecord, broker: EmbeddedBroker, token_file: Path) -> None:
     """Take the token that is in the file now, part with a record that bears another, look at the rest."""
     try:
-        door.renew(read_token(token_file).get_secret_value())
+        door.share(read_token(token_file).get_secret_value())
     except SettingsError:
         log.error("nerve_token_unreadable")
     broker.hang_up(lambda link: link.kind == "record" and link != door.record)

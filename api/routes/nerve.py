@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import astuple
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
@@ -11,6 +13,7 @@ from api.auth import CallerDep, RecordDep
 from api.errors import BadField
 from api.models import Admitted, Ticket
 from api.routes.wire import Body
+from broker_bridge.names import Name
 
 router = APIRouter(prefix="/v1", tags=["nerve"])
 
@@ -62,6 +65,28 @@ class Taken(BaseModel):
     taken: bool
 
 
+class NameHeld(Body):
+    """A producer's name in lower case, whose it is, and the connection over which they go by it."""
+
+    realm: str = Field(max_length=200)
+    name: str = Field(max_length=1000)
+    holder: str = Field(max_length=200)
+    link: str = Field(max_length=200)
+
+
+class Names(Body):
+    """What is wanted of producers' names: to have them, to have them for longer, or to let them go."""
+
+    act: Literal["claim", "renew", "release"]
+    names: list[NameHeld] = Field(max_length=100)
+
+
+class Places(BaseModel):
+    """Which of the names, counted from 0, are their holders' now."""
+
+    places: list[int]
+
+
 @router.get("/nerve")
 async def nerve(request: Request, record: RecordDep, caller: CallerDep) -> Listen:
     """Say where this caller listens; the embedded nerve is where the record is."""
@@ -97,6 +122,23 @@ async def name(record: RecordDep, wanted: Wanted) -> Taken:
     """Say whether a name belongs to a nerve token."""
     known = "\0" not in wanted.realm and "\0" not in wanted.name
     return Taken(taken=known and await record.admissions.is_taken(wanted.realm, wanted.name))
+
+
+@router.post("/nerve/admissions/names")
+async def names(record: RecordDep, wanted: Names) -> Places:
+    """Claim producers' names for all nerves of this record, renew or release them."""
+    named = [Name(each.realm, each.name, each.holder, each.link) for each in wanted.names]
+    if not all(text.isprintable() for each in named for text in astuple(each)):
+        raise BadField("names", "printable characters alone, in each of them")
+    held: Collection[Name] = ()
+    match wanted.act:
+        case "claim":
+            held = {each for each in named if await record.names.claim(each)}
+        case "renew":
+            held = set(await record.names.renew(named))
+        case "release":
+            await record.names.release(named)
+    return Places(places=[place for place, each in enumerate(named) if each in held])
 
 
 def _is_hash(key: str) -> bool:

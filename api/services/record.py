@@ -11,6 +11,7 @@ from api.services.identity import Identity
 from api.services.invites import Redeeming
 from api.services.messages import Messages
 from api.services.metrics import Metrics
+from api.services.nerve_names import NerveNames
 from api.services.nerve_queues import NerveQueues
 from api.services.reading import Reading
 from api.services.rooms import Rooms
@@ -36,3 +37,4 @@ class Record:
     webhooks: Webhooks
     redeeming: Redeeming
     queues: NerveQueues
+    names: NerveNames

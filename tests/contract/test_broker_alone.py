@@ -85,6 +85,17 @@ async def test_several_with_one_redis_are_one_nerve(
             await asyncio.sleep(0.1)
         assert {(one.conv, one.sender) for one in heard} == {("api", sessions[0].agent)}
         assert overheard == []
+        tokens = [
+            (await record.operator.post("/v1/admin/nerve-tokens", {"name": name, "role": "both"})).body
+            for name in ("ci", "lint")
+        ]
+        program = await stack.enter_async_context(ear(near, tokens[0]["token"]))
+        other = await stack.enter_async_context(ear(far, tokens[1]["token"]))
+        for each in (program, other):
+            await each.send("PRODUCER", {"name": "build"})
+            await each.barrier()
+        assert program.events("AUTH_FAIL", "ERROR") == []
+        assert [refusal["code"] for refusal in other.events("AUTH_FAIL", "ERROR")] == [403]
 
 
 @pytest.mark.long

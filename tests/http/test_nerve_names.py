@@ -6,12 +6,17 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from broker_bridge import admission
 from broker_bridge.admission import AskTheRecord
+from broker_bridge.names import Name
+from broker_bridge.queues import Unkept
 from deploy.postgres import Postgres
 from tests.contract.nerves import Ear, ear, served
 from tests.http.running import Running, running, settings_for, until
@@ -41,7 +46,7 @@ async def alone(record: Running, secret: str) -> AsyncIterator[str]:
     """A nerve that stands apart, and asks the record."""
     async with aiohttp.ClientSession() as http:
         door = AskTheRecord(http, record.url, record_token=secret)
-        async with served(door=door) as (_, url):
+        async with served(door=door, names=door) as (_, url):
             yield url
 
 
@@ -99,6 +104,54 @@ async def test_a_nerve_that_stands_apart_asks_the_record(database_url: str, tmp_
         async with alone(record, "the-records-own") as url, ear(url, ci) as liar, ear(url, build) as program:
             assert await tries(liar, "build") == [403, 403]
             assert await tries(program, "build") == await tries(program, "other") == []
+
+
+async def test_nerves_that_stand_apart_have_their_names_in_common_with_the_record(
+    database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "nerve.token"
+    file.write_text("the-records-own\n")
+    async with AsyncExitStack() as stack:
+        settings = settings_for(database_url, tmp_path, nerve_token_file=file)
+        record = await stack.enter_async_context(running(settings))
+        urls = [await stack.enter_async_context(alone(record, "the-records-own")) for _ in range(2)]
+        ci, lint = await token(record, "ci"), await token(record, "lint")
+        others = [await stack.enter_async_context(ear(url, lint)) for url in (*urls, record.url)]
+        async with ear(urls[0], ci) as program, ear(urls[1], ci) as again:
+            assert await tries(program, "build") == await tries(again, "build") == []
+            assert [await tries(other, "build") for other in others] == [[403, 403]] * 3
+        for other in others:
+            await until(partial(is_had, other, "build"), "the name is free")
+
+
+async def is_had(program: Ear, name: str) -> bool:
+    program.heard.clear()
+    return await tries(program, name) == []
+
+
+async def test_many_names_are_renewed_at_a_time(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "NAMES_A_CALL", 2)
+    file = tmp_path / "nerve.token"
+    file.write_text("the-records-own\n")
+    async with AsyncExitStack() as stack:
+        settings = settings_for(database_url, tmp_path, nerve_token_file=file)
+        record = await stack.enter_async_context(running(settings))
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        door = AskTheRecord(http, record.url, record_token="the-records-own")
+        names = [Name("main", f"build{each}", "client ci", "s1") for each in range(5)]
+        for name in names[1:]:
+            assert await door.claim(name)
+        assert await door.renew(names) == names[1:]
+        await door.release(names[:3])
+        assert await door.renew(names) == names[3:]
+        strange = replace(names[0], name="a\0b")
+        with pytest.raises(Unkept):
+            await door.claim(strange)
+        door.share("another")
+        with pytest.raises(Unkept):
+            await door.renew(names)
 
 
 @pytest.mark.long

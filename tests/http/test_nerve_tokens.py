@@ -14,7 +14,12 @@ import socketio
 from tests.http.running import Party, Running, running, settings_for
 
 NERVE = "/v1/admin/nerve-tokens"
-ASKS = ("/v1/nerve/admissions", "/v1/nerve/admissions/valid", "/v1/nerve/admissions/name")
+ASKS = (
+    "/v1/nerve/admissions",
+    "/v1/nerve/admissions/valid",
+    "/v1/nerve/admissions/name",
+    "/v1/nerve/admissions/names",
+)
 
 
 async def test_a_nerve_token_is_made_listed_rotated_and_revoked(record: Running, database_url: str) -> None:
@@ -158,7 +163,12 @@ async def test_only_a_nerve_asks_whom_to_admit(database_url: str, tmp_path: Path
         key = hashlib.sha256(str(box.token).encode()).hexdigest()
         for path, body in zip(
             ASKS,
-            ({"by": "token", "key": key}, {"token_ids": [box.token_id]}, {"realm": "main", "name": "ci"}),
+            (
+                {"by": "token", "key": key},
+                {"token_ids": [box.token_id]},
+                {"realm": "main", "name": "ci"},
+                {"act": "renew", "names": []},
+            ),
             strict=True,
         ):
             assert (await record.stranger.post(path, body)).status == 401

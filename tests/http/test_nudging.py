@@ -199,6 +199,7 @@ OF_OTHER_PROGRAMS = {
     ("POST", "/v1/nerve/admissions"),
     ("POST", "/v1/nerve/admissions/valid"),
     ("POST", "/v1/nerve/admissions/name"),
+    ("POST", "/v1/nerve/admissions/names"),
     ("POST", "/v1/admin/dead-letters/{letter_id}/revive"),
     ("DELETE", "/v1/admin/dead-letters/{letter_id}"),
 }

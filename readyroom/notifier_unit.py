@@ -97,10 +97,10 @@ def _manager(environ: dict[str, str]) -> Manager:
     command = [sys.executable, "-P", "-m", "readyroom", "notifier"]
     if sys.platform == "darwin":
         return _launchd(command, environ)
-    base = os.environ.get("XDG_CONFIG_HOME", "").strip()
+    home, base = _home(), Path(os.environ.get("XDG_CONFIG_HOME", "").strip())
     systemctl = ("systemctl", "--user")
     return Manager(
-        path=(Path(base) if base else Path.home() / ".config") / "systemd" / "user" / SYSTEMD_UNIT,
+        path=(base if base.is_absolute() else home / ".config") / "systemd" / "user" / SYSTEMD_UNIT,
         text=systemd_unit(command, environ),
         start=(
             (*systemctl, "daemon-reload"),
@@ -113,8 +113,9 @@ def _manager(environ: dict[str, str]) -> Manager:
 
 
 def _launchd(command: list[str], environ: dict[str, str]) -> Manager:
-    path = Path.home() / "Library" / "LaunchAgents" / f"{LAUNCHD_LABEL}.plist"
-    log = Path.home() / "Library" / "Logs" / "readyroom-notifier.log"
+    home = _home()
+    path = home / "Library" / "LaunchAgents" / f"{LAUNCHD_LABEL}.plist"
+    log = home / "Library" / "Logs" / "readyroom-notifier.log"
     domain = f"gui/{os.getuid()}"
     return Manager(
         path=path,
@@ -126,11 +127,23 @@ def _launchd(command: list[str], environ: dict[str, str]) -> Manager:
     )
 
 
+def _home() -> Path:
+    """This user's home folder.
+
+    Raises:
+        SettingsError: HOME names none.
+    """
+    home = Path(os.environ.get("HOME", "").strip() or Path.home())
+    if not home.is_absolute() or not home.is_dir() or not str(home).isprintable():
+        raise SettingsError(f"HOME is {str(home)!r}, which is no folder. Name this user's home folder.")
+    return home
+
+
 def _environment() -> dict[str, str]:
     """What the notifier is to know: a manager of units has not the environment of a shell.
 
     Raises:
-        SettingsError: the settings do not do, or the token stands in the environment.
+        SettingsError: the settings do not do, no unit can hold them, or the token stands in the environment.
     """
     settings = Settings.load()
     settings.access()
@@ -146,7 +159,11 @@ def _environment() -> dict[str, str]:
     seen = {name: os.environ[name].strip() for name in names if os.environ.get(name, "").strip()}
     known = {name: value for name, value in seen.items() if not value.startswith("${")}
     paths = {name: os.path.abspath(os.path.expanduser(known[name])) for name in _FILES & known.keys()}
-    return {**known, **paths, "READYROOM_RUNTIME_DIR": runtime_dir(os.environ)}
+    environ = {**known, **paths, "READYROOM_RUNTIME_DIR": runtime_dir(os.environ)}
+    for name, value in environ.items():
+        if not value.isprintable():
+            raise SettingsError(f"{name} is {value!r}, and no unit can hold that. Set it to printable text.")
+    return environ
 
 
 def _make_room(manager: Manager) -> None:

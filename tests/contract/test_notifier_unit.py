@@ -105,6 +105,33 @@ def test_a_token_in_the_environment_is_refused(environ: dict[str, str]) -> None:
 
 
 @on_linux
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HOME", "."),
+        ("HOME", "/nowhere/at/all"),
+        ("READYROOM_DATA_DIR", "/tmp/a\nb"),
+        ("PATH", "/usr/bin:/a\nExecStart=/b"),
+        ("XDG_STATE_HOME", "/tmp/\x1b[31m"),
+        ("READYROOM_RUNTIME_DIR", "/tmp/a\tb"),
+    ],
+)
+def test_what_no_unit_can_hold_is_named_and_nothing_is_written(
+    user: dict[str, str], name: str, value: str
+) -> None:
+    done = call("notifier", {**user, name: value}, "install")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"readyroom: {name} is {value!r}")
+    assert "Traceback" not in done.stderr
+    assert not Path("/nowhere").exists()
+    assert not Path(user["HOME"], UNIT).exists()
+
+
+def test_a_relative_folder_of_settings_is_as_none(user: dict[str, str]) -> None:
+    done = call("notifier", {**user, "XDG_CONFIG_HOME": "relative"}, "install", "--dry-run")
+    assert done.stdout.startswith(str(Path(user["HOME"], UNIT)))
+
+
 def test_a_trial_shows_the_unit_and_writes_nothing(user: dict[str, str]) -> None:
     done = call("notifier", user, "install", "--dry-run")
     assert done.returncode == 0, done.stderr

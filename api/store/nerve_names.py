@@ -9,12 +9,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.door import Door
 
+LINKS = 256
+"""Of one name, the newest; a link that was killed stays among them for as long as others hold the name."""
+
 # Whoever comes second waits for the row of whoever came first, and then sees it.
-_UNLESS_ANOTHERS = """
+_UNLESS_ANOTHERS = f"""
         ON CONFLICT (realm_id, name) DO UPDATE
        SET holder = excluded.holder, expires_at = excluded.expires_at,
            links = CASE WHEN n.holder = excluded.holder AND n.expires_at > clock_timestamp()
-                        THEN array_cat(array_remove(n.links, excluded.links[1]), excluded.links)
+                        THEN array_cat(array_remove(n.links[cardinality(n.links) - {LINKS - 2}:],
+                                                    excluded.links[1]), excluded.links)
                         ELSE excluded.links END
      WHERE n.holder = excluded.holder OR n.expires_at <= clock_timestamp()
     RETURNING n.name

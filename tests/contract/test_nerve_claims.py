@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import asyncpg
@@ -16,6 +16,7 @@ import pytest
 
 from api.db import Database
 from api.services.nerve_names import NerveNames
+from api.store.nerve_names import LINKS
 from broker_bridge import broker
 from broker_bridge.actions import Claim, Release
 from broker_bridge.limits import Limits
@@ -373,3 +374,13 @@ async def rows(dsn: str) -> list[Any]:
         return found
     finally:
         await connection.close()
+
+
+async def test_links_that_were_killed_do_not_pile_up_while_a_name_is_held(database_url: str) -> None:
+    async with in_postgresql(database_url) as hall:
+        for number in range(LINKS + 20):
+            assert await hall.names.claim(replace(MINE, link=f"killed{number}"))
+        held = await links(database_url)
+        assert held[-1] == f"killed{LINKS + 19}"
+        assert len(held) == LINKS
+        assert not await hall.names.claim(ANOTHERS)

@@ -113,6 +113,7 @@ class Daemon:
             return {
                 "pid": os.getpid(),
                 "version": parts.version,
+                "rungs": list(dict.fromkeys(waker.rung for waker in parts.wakers)),
                 "record": {"url": parts.url, "trouble": core.record_trouble, "box": core.box},
                 "nerve": {"url": ear.url, "trouble": ear.trouble},
                 "sessions": session_rows(inbox, registry, now=core.now()),

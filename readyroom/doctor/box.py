@@ -94,6 +94,18 @@ def daemon(standing: Mapping[str, Any] | None, access: Access | None, box: str |
     return ok("notifier", f"{who}, version {version}")
 
 
+def without_keys(standing: Mapping[str, Any] | None) -> Finding | None:
+    """That no wake can be tried, where the notifier is told to type nothing; None where it types."""
+    rungs = (standing or {}).get("rungs", ["pty"])
+    if "pty" in rungs:
+        return None
+    return skipped(
+        "wake",
+        f"not tried: it takes keys, and this notifier wakes by {', '.join(rungs)} alone",
+        "READYROOM_WAKE, or `wake` in config.toml, says so.",
+    )
+
+
 def nerve(standing: Mapping[str, Any] | None) -> Finding:
     """Whether the notifier hears nudges."""
     if standing is None:
@@ -132,7 +144,7 @@ def programs() -> Iterator[Finding]:
         elif find(name) is None:
             yield skipped(name, "found; Readyroom has no hooks for it, so its sessions are not woken")
         else:
-            yield ok(name, "found")
+            yield ok(name, f"found; `readyroom run -- {command}` sets it up, session by session")
 
 
 def _claude_code() -> Finding:

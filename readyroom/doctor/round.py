@@ -12,7 +12,7 @@ from notifier.paths import control_socket, runtime_dir
 from notifier.record import Record, RecordError, Refused
 from notifier.settings import Access, Settings, SettingsError
 from readyroom.commands import in_commands
-from readyroom.doctor.box import clock, daemon, folder, nerve, programs, tmux
+from readyroom.doctor.box import clock, daemon, folder, nerve, programs, tmux, without_keys
 from readyroom.doctor.findings import Finding, failed, ok, skipped
 from readyroom.doctor.wake import wake
 
@@ -39,6 +39,8 @@ async def examine() -> AsyncIterator[Finding]:
         yield finding
     if access is None or not sound:
         yield skipped("wake", "not tried: record, token and notifier come first")
+    elif (unable := without_keys(standing)) is not None:
+        yield unable
     else:
         yield await wake(access, runtime)
 

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from notifier.daemon import Daemon, Parts
 from notifier.paths import control_socket
 from notifier.settings import Access
-from notifier.wakers.keystrokes import Pty
+from notifier.wakers import Flags, Person, Ways, ladder
 from readyroom import __version__
 from readyroom.doctor import wake as throw_away
 from tests.contract.boxes import Box, box_of
@@ -39,9 +39,17 @@ async def box(record: Running) -> AsyncIterator[Box]:
 
 
 @asynccontextmanager
-async def notifier(box: Box) -> AsyncIterator[None]:
-    """One that types into pseudo-terminals, and listens."""
-    parts = Parts(box.record.url, box.party.token or "", box.folder, wakers=(Pty(),), version=__version__)
+async def notifier(box: Box, *, only: Ways | None = None) -> AsyncIterator[None]:
+    """One that listens, and wakes as it is told to."""
+    flags, person = Flags(), Person()
+    wakers = ladder(box.folder, flags, person, only=only)
+    parts = Parts(
+        *(box.record.url, box.party.token or "", box.folder),
+        wakers=wakers,
+        flags=flags,
+        person=person,
+        version=__version__,
+    )
     box.notifier = asyncio.create_task(Daemon(parts).run())
 
     async def hears() -> bool:
@@ -104,6 +112,17 @@ async def test_on_a_sound_box_a_session_is_woken_and_nothing_is_left(box: Box, t
             "ok"
         }
         await nothing_is_left(box, tmp_path)
+
+
+@pytest.mark.parametrize("only", ["native", "bell"])
+async def test_where_nothing_is_typed_no_wake_is_tried_and_it_says_so(
+    box: Box, tmp_path: Path, only: Ways
+) -> None:
+    async with notifier(box, only=only):
+        status, found = await examined(box, tmp_path)
+        assert (status, found["wake"]["state"]) == (0, "skipped"), found
+        assert "not tried" in found["wake"]["detail"]
+        assert "READYROOM_WAKE" in found["wake"]["fix"]
 
 
 async def test_what_is_wrong_is_said_with_what_mends_it(box: Box, tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ class Rooms:
         """
         conv_id = await self.conv_id(caller, room)
         async with self.db.transaction() as connection:
+            await store.lock_reader(connection, caller.agent_id)
             left = await store.leave(
                 connection, realm_id=caller.realm_id, agent_id=caller.agent_id, conv_id=conv_id
             )
@@ -178,6 +179,7 @@ class Rooms:
     async def _enter(
         self, connection: Transaction, caller: Caller, conv_id: int, backfill: int | None
     ) -> None:
+        await store.lock_reader(connection, caller.agent_id)
         await store.lock_room(connection, realm_id=caller.realm_id, conv_id=conv_id)
         joined = await store.join(
             connection,

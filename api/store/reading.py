@@ -144,13 +144,18 @@ DROP_LEFT_ROOMS = """
 """
 
 # Its row stays, so that naming it late is no error; without its rooms it moves no cursor and nobody read it.
+# It was handed over all the same, so whatever of it may come again is marked.
 DROP = """
-    WITH dropped AS (
+    WITH closed AS (
         UPDATE batches SET committed_at = clock_timestamp()
          WHERE realm_id = $1 AND agent_id = $2 AND batch_id = $3 AND committed_at IS NULL
         RETURNING batch_id
+    ), dropped AS (
+        DELETE FROM batch_rooms k USING closed WHERE k.realm_id = $1 AND k.batch_id = closed.batch_id
+        RETURNING k.conv_id, k.last_id
     )
-    DELETE FROM batch_rooms k USING dropped WHERE k.realm_id = $1 AND k.batch_id = dropped.batch_id
+    UPDATE conv_members c SET handed_id = greatest(c.handed_id, dropped.last_id)
+      FROM dropped WHERE c.realm_id = $1 AND c.agent_id = $2 AND c.conv_id = dropped.conv_id
 """
 
 RENEW = """

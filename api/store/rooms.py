@@ -154,6 +154,11 @@ async def lock_realm(connection: AsyncConnection, realm_id: int) -> None:
     await connection.execute(realm.with_for_update(key_share=True))
 
 
+async def lock_reader(connection: AsyncConnection, agent_id: int) -> None:
+    """Let nobody hand anything over to this reader meanwhile; take it before a room's lock."""
+    await connection.execute(sa.text("SELECT pg_advisory_xact_lock(:reader)"), {"reader": -agent_id})
+
+
 async def lock_room(connection: AsyncConnection, *, realm_id: int, conv_id: int) -> None:
     """Let one transaction at a time count a room's members and add one; nobody who speaks there waits."""
     room = sa.select(conversations.c.conv_id).where(

@@ -391,6 +391,46 @@ async def test_a_leased_batch_of_a_room_that_was_left_is_not_taken(pair: tuple[P
     assert flat(await poll(reader)) == [("m0", True), ("m1", True), ("m2", True)]
 
 
+@pytest.mark.parametrize("call", ["leave", "join", "start"])
+async def test_membership_changes_only_between_a_readers_polls(
+    pair: tuple[Party, Party], database_url: str, call: str
+) -> None:
+    ada, _ = pair
+    connection = await asyncpg.connect(database_url)
+    try:
+        if call != "leave":
+            assert (await ada.post("/v1/rooms/api/leave")).status == 200
+        agent_id = await connection.fetchval("SELECT agent_id FROM agents WHERE handle = $1", ada.agent)
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", -agent_id)  # as a poll does
+            path, body = ("/v1/rooms", {"name": "api"}) if call == "start" else (f"/v1/rooms/api/{call}", {})
+            changing = asyncio.create_task(ada.post(path, body))
+            waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
+            await until(lambda: connection.fetchval(waits), "it waits")
+            assert not changing.done()
+        assert (await changing).status == 200
+    finally:
+        await connection.close()
+
+
+@pytest.mark.long
+async def test_what_was_handed_over_before_leaving_comes_again_marked_or_not_at_all(
+    pair: tuple[Party, Party], second: Running
+) -> None:
+    speaker, reader = pair
+    there, handed = second.holding(str(reader.token), reader.agent), set[str]()
+    for number in range(150):
+        await said(speaker, "api", f"m{number}")
+        leased = await poll(reader, ack="lease")
+        handed |= {body for body, _ in flat(leased)}
+        await asyncio.gather(poll(reader, ack="lease"), there.post("/v1/rooms/api/leave"))
+        await reader.post("/v1/ack", {"lease": leased["lease"]})
+        await reader.post("/v1/rooms/api/join", {"backfill": "all"})
+        again = flat(await poll(reader))
+        assert [body for body, marked in again if body in handed and not marked] == []
+        handed |= {body for body, _ in again}
+
+
 async def test_an_auto_poll_commits_of_an_open_batch_only_what_it_hands_over(
     pair: tuple[Party, Party],
 ) -> None:

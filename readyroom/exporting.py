@@ -14,11 +14,12 @@ _STEERS_MARKDOWN = str.maketrans({character: f"\\{character}" for character in "
 
 
 async def exported(record: Record, room: str, out: TextIO, *, jsonl: bool) -> None:
-    """Write the room's messages, oldest first, as Markdown or as JSON Lines."""
-    if not jsonl:
-        out.write(f"# {_plain(room)}\n")
+    """Write the room's messages, oldest first, as Markdown or as JSON Lines; a refusal writes nothing."""
+    title = "" if jsonl else f"# {_plain(room)}\n"
     async for message in _messages(record, room):
-        out.write(json.dumps(message) + "\n" if jsonl else _markdown(message))
+        out.write(title + (json.dumps(message) + "\n" if jsonl else _markdown(message)))
+        title = ""
+    out.write(title)
     out.flush()
 
 

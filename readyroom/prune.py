@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import asdict
 from typing import Annotated
 
+import structlog
 import typer
 
 from api.db import Database
@@ -39,6 +41,7 @@ def prune(
     are kept for ever.
     """
     settings = service_settings()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer's
     dsn = nearby_database_url(settings)
     try:
         done = asyncio.run(_pruned(dsn, settings.keep_days, realm, keep_days))

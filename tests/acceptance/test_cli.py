@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from readyroom.__main__ import main
 
@@ -52,6 +53,7 @@ class Shell:
                 patch.setattr(sys, name, stream)
             with pytest.raises(SystemExit) as end:
                 main()
+        structlog.reset_defaults()  # a command may have sent its log to the stream that ends here
         printed = Printed(*(_text(stream) for stream in (out, err)))
         assert end.value.code == status, printed
         return printed

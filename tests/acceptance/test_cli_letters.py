@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_cli import READYROOM, Shell, here, operator, room, shells, there, tokens, up
+from tests.conftest import run_sql
 
 __all__ = ["here", "operator", "room", "shells", "there", "tokens", "up"]
 
@@ -133,6 +135,13 @@ def test_an_export_attributes_every_line(room: str, here: Shell) -> None:
     ]
 
 
+def test_an_export_that_is_refused_writes_nothing(here: Shell) -> None:
+    for strange in ("nosuch", "@everyone"):
+        for format_ in ("md", "jsonl"):
+            refused = here.run("export", strange, "--format", format_, status=1)
+            assert (refused.stdout, refused.stderr[:11]) == ("", "readyroom: ")
+
+
 def test_an_operator_invites_a_box_and_sees_what_was_done(operator: Shell) -> None:
     made = operator.json("admin", "invite", "guest", "--ttl", "60")
     assert made["invite_id"] in operator.run("admin", "invites").stdout
@@ -158,9 +167,14 @@ def test_old_messages_are_pruned_over_the_database(
     (done,) = operator.json("prune", **database)["realms"]
     assert (done["realm"], done["deleted"]) == ("main", 0)
     assert "main" in operator.run("prune", "--realm", "main", "--keep-days", "7", **database).stdout
+    old = "UPDATE conv_messages m SET created_at = m.created_at - interval '40 days' FROM conversations v"
+    backdated = f"{old} WHERE v.conv_id = m.conv_id AND v.name = '{room}'"
+    asyncio.run(run_sql(database["READYROOM_DATABASE_URL"], backdated))
+    (done,) = operator.json("prune", **database)["realms"]
+    assert done["deleted"] > 0
     operator.run("admin", "realm", "keep", "main", "default")
     assert operator.json("prune", **database)["realms"] == []
-    assert [m["body"] for m in here.json("history", room)["messages"]] == ["hello"]
+    assert here.json("history", room)["messages"] == []
     for days in ([], ["--keep-days", "30"]):
         nowhere = operator.run("prune", "--realm", "nosuch", *days, status=1, **database)
         assert (nowhere.stdout, "no realm nosuch" in nowhere.stderr) == ("", True)

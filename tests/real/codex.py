@@ -73,7 +73,7 @@ CodexSession = Session[Codex]
 
 @contextmanager
 def started(
-    office: Office, program: Path, model: Model, folder: Path, command: Sequence[str], env: Mapping[str, str]
+    program: Path, model: Model, folder: Path, command: Sequence[str], env: Mapping[str, str]
 ) -> Iterator[Codex]:
     """Run the program, or a command that runs it; several may share one home and one project."""
     home, place = folder / "home", folder / f"s{len(list(folder.glob('s*')))}"
@@ -83,7 +83,6 @@ def started(
         **exported(home, found_in=found_in),
         "CODEX_HOME": str(home / ".codex"),
         "OPENAI_API_KEY": "made-up",
-        **office.here,
         **env,
     }
     _move_in(home, model)
@@ -110,7 +109,7 @@ def seated(
     before = handles(office)
     run = ("readyroom", "run", "--room", room, "--", "codex", *arguments)
     command = run if way == "run" else for_session(("codex", *arguments))
-    with started(office, program, model, folder, command, env or {}) as codex:
+    with started(program, model, folder, command, {**office.here, **(env or {})}) as codex:
         codex.prompt(FIRST)
         agent = new_handle(office, before)
         if way == "tmux":

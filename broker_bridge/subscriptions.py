@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 from broker_bridge import frames
@@ -19,12 +20,17 @@ def fold(name: str) -> str:
 
 def reserved(producer: str, event: str) -> bool:
     """Whether only the record may produce this: its own name, or a pair that reads like its own."""
-    return fold(producer) == PRODUCER or fold(f"{producer}-{event}") == RESERVED
+    return _read(producer) == PRODUCER or _read(f"{producer}-{event}") == RESERVED
 
 
 def like_the_records(key: str) -> bool:
-    """Whether a pair in lower case begins like those that the record is heard under."""
-    return key.startswith(f"{PRODUCER}-")
+    """Whether a pair begins like those that the record is heard under."""
+    return _read(key).startswith(f"{PRODUCER}-")
+
+
+def _read(name: str) -> str:
+    """A name as people read it: other forms of a letter, and blanks, make no other name."""
+    return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,18 @@ def test_only_the_records_pair_is_ever_delivered_under_its_name(producer: str, e
                     assert (fold(producer), fold(event)) == ("agent-comms", "msg")
 
 
-@pytest.mark.parametrize("pair", [("agent-comms", "x"), ("Agent-COMMS", "msg"), ("agent", "Comms-msg")])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("agent-comms", "x"),
+        ("Agent-COMMS", "msg"),
+        ("agent", "Comms-msg"),
+        ("agent-comm\N{LATIN SMALL LETTER LONG S}", "x"),
+        ("\N{FULLWIDTH LATIN SMALL LETTER A}gent-comms", "x"),
+        ("agent-comms ", "x"),
+        (" agent", "com ms-msg"),
+    ],
+)
 def test_what_reads_like_the_record_is_reserved(pair: tuple[str, str]) -> None:
     assert reserved(*pair)
     assert not reserved("build", "done")

@@ -74,8 +74,11 @@ class Terminal(Protocol):
     async def shows(self, line: str) -> bool:
         """Whether the program has shown the pasted `line`. Sends nothing."""
 
-    async def enter(self) -> Hold | None:
-        """Press Enter, and nothing else. Returns why it was not pressed, if so."""
+    async def enter(self, line: str) -> Hold | None:
+        """Press Enter, and nothing else, unless something else than `line` is in front by now.
+
+        Returns why it was not pressed, if so.
+        """
 
 
 def closed_gate(look: Look) -> Hold | None:

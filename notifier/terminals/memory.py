@@ -46,7 +46,7 @@ class MemoryTerminal:
         """Whether the composer holds exactly `line`."""
         return self.echoes and self.composer == line
 
-    async def enter(self) -> Hold | None:
+    async def enter(self, line: str) -> Hold | None:
         """Submit the composer."""
         if self.seen.hold is None:
             self.received.append(self.composer)

@@ -105,11 +105,17 @@ class OwnPty:
         return hold
 
     async def shows(self, line: str) -> bool:
-        """Whether the composer shows `line`, or the program has printed it since the paste."""
-        return same_text(self._composed(), line) or self.output.echoed(line)
+        """Whether the composer shows `line`, or the program has printed it since the paste.
 
-    async def enter(self) -> Hold | None:
-        """Press Enter: the composer is empty then."""
+        Not while something else is in front of a composer whose form is known: a dialog, a menu.
+        """
+        shown = self._composed()
+        if shown is None and self._program in KNOWN_FORMS:
+            return False
+        return same_text(shown, line) or self.output.echoed(line)
+
+    async def enter(self, line: str) -> Hold | None:
+        """Press Enter: the composer is empty then. Nothing comes between this and a look before it."""
         hold: Hold | None = "recent key" if self._unread_keys() else self._hold()
         if hold is None:
             self.output.forget()

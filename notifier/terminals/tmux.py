@@ -94,11 +94,15 @@ class TmuxTerminal:
         seen = await self._see()
         return isinstance(seen, _Seen) and same_text(composed(seen.screen, self._program), line)
 
-    async def enter(self) -> Hold | None:
-        """Press Enter."""
-        look = await self.look()
-        if look.hold is not None:
-            return look.hold
+    async def enter(self, line: str) -> Hold | None:
+        """Press Enter, if `line` stands in the composer."""
+        seen = await self._see()
+        if not isinstance(seen, _Seen):
+            return seen
+        if hold := self._hold(seen):
+            return hold
+        if not same_text(composed(seen.screen, self._program), line):
+            return "echo not seen"
         pressed = await self._guarded(f"send-keys -t {self._pane.pane} Enter")
         if not pressed:
             return await self._why()

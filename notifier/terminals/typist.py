@@ -33,7 +33,7 @@ async def type_line(terminal: Terminal, line: str) -> Hold | None:
         return hold
     pasted = time.monotonic()
     hold = await _settled(terminal, line, pasted)
-    return hold or await terminal.enter()
+    return hold or await terminal.enter(line)
 
 
 def check_line(line: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from notifier.terminals.base import Look, Terminal, closed_gate
 from notifier.terminals.memory import MemoryTerminal
 from notifier.terminals.outer import Outer
+from notifier.terminals.pty import OwnPty
 from notifier.terminals.relay import Relay
 from notifier.terminals.tmux import TmuxTerminal
 from notifier.terminals.typist import BadLine, type_line
@@ -161,8 +162,40 @@ async def test_a_paste_alone_submits_nothing_and_is_a_draft_from_then_on(rig: Ri
         await shown(at.terminal)
         assert await type_line(at.terminal, LINE) == "draft"
         assert at.submitted() == []
-        assert await at.terminal.enter() is None
+        assert await at.terminal.enter(LINE) is None
         await until_async(lambda: at.submitted() == [LINE], "the line, once")
+
+
+@needs_tmux
+async def test_enter_is_not_pressed_in_a_pane_where_something_else_stands_by_now(tmp_path: Path) -> None:
+    async with tmux_rig(tmp_path, mute=False) as at:
+        await open_gates(at.terminal)
+        assert await at.terminal.paste(LINE) is None
+        await shown(at.terminal)
+        at.human(" and more")
+        await look_until(at.terminal, lambda look: look.draft == "draft")
+        await until_async(lambda: at.pasted() == 1, "the paste")
+        assert await at.terminal.shows(LINE) is False
+        assert await at.terminal.enter(LINE) == "echo not seen"
+        assert at.submitted() == []
+
+
+async def test_a_line_is_not_shown_while_something_is_in_front_of_a_known_composer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[bytes] = []
+    terminal = OwnPty("/dev/null", process=lambda: None, program="claude-code", send=sent.append)
+    monkeypatch.setattr(terminal, "_hold", lambda: None)
+    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * 20
+    composer = f"\x1b[2J\x1b[H{rule}\r\n> {{}}\r\n{rule}\r\n"
+    terminal.printed(composer.format("").encode())
+    assert await terminal.paste(LINE) is None
+    terminal.printed(composer.format(LINE).encode())
+    terminal.printed(b"\x1b[2J\x1b[HDo you want to proceed?\r\n  1. Yes\r\n")
+    assert not await terminal.shows(LINE)  # although it was printed since
+    terminal.printed(composer.format(LINE).encode())
+    assert await terminal.shows(LINE)
+    assert sent == [LINE.encode()]
 
 
 async def test_without_an_echo_enter_is_not_pressed_and_no_second_paste_follows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -57,8 +58,9 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def room(request: pytest.FixtureRequest) -> str:
-    """The name of a room of this test alone."""
-    return str(request.node.name.translate(str.maketrans("_[]", "---"))[-50:].strip("-"))
+    """The name of a room of this test alone; two modules may have tests of one name."""
+    name = request.node.name.translate(str.maketrans("_[]", "---"))[-50:].strip("-")
+    return f"{name}-{secrets.token_hex(3)}"
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ EVENT: session-start, prompt, tool, dialog-open, dialog-close, stop, session-end
 PROGRAM: {", ".join(MODULES)}
 
 READYROOM_HOOK_MODE says what a turn's end does with unread messages: engage (hand them to the agent and
-keep it going; the default for claude-code and codex), notify (show a line), off (the default for plain).
+keep it going; the default but for plain), notify (show a line), off (the default for plain).
 With engage, `tool` hands over what is urgent, or said by a person.
 """
 

@@ -61,7 +61,7 @@ def find_place(program: Program, told: Told, environ: Mapping[str, str]) -> dict
         "sure": sure,
         "above": [{"pid": each.pid, "started": each.started} for each in above],
         "tty": seen.tty if seen else None,
-        "registry": program.registry(environ, seen.pid) if seen else None,
+        "registry": told.registry or (program.registry(environ, seen.pid) if seen else None),
         "tmux": _pane(environ),
         "pty_socket": _run(environ, above),
         "wake_on": _set(environ, "READYROOM_WAKE_ON"),

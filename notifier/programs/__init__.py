@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 MODULES = {
     "claude-code": "notifier.programs.claude_code",
     "codex": "notifier.programs.codex",
+    "gemini": "notifier.programs.gemini",
     "plain": "notifier.programs.plain",
 }
 """Program -> its module, which holds a `PROGRAM`; imported only when asked for."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+HANDED = "Unread in Readyroom for "
+"""How a text begins that is handed to the model."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +69,7 @@ class Told:
         lone: that boundary is one tool's, and those of other tools may follow before the model's next word.
         watch: the program may be told now which file to watch.
         changed: the file of which the program saw that it changed.
+        registry: the file in which the program says what it does, where the event itself names it.
     """
 
     __slots__ = (
@@ -76,6 +80,7 @@ class Told:
         "lone",
         "mode",
         "read",
+        "registry",
         "resting",
         "session_id",
         "watch",
@@ -94,6 +99,7 @@ class Told:
         lone: bool = False,
         watch: bool = False,
         changed: str | None = None,
+        registry: str | None = None,
     ) -> None:
         self.event = event
         self.session_id = session_id
@@ -105,3 +111,4 @@ class Told:
         self.lone = lone
         self.watch = watch
         self.changed = changed
+        self.registry = registry

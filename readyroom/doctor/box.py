@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from notifier.paths import control_socket
-from notifier.programs import find
-from notifier.programs.claude_setup import CATCHUP_FILE, hook_settings
+from notifier.programs import claude_setup, find, gemini_setup
+from notifier.programs.claude_setup import CATCHUP_FILE
 from notifier.settings import Access
 from readyroom import __version__
 from readyroom.doctor.findings import Finding, failed, ok, skipped
@@ -24,6 +24,7 @@ from readyroom.run import PROGRAMS
 CLOCK_SECONDS = 30.0
 TMUX_SECONDS = 10.0
 GUIDE = "docs/howto/claude-code.md"
+GEMINI_GUIDE = "docs/howto/gemini.md"
 
 _START = "Start one: `readyroom notifier install` for good, `readyroom notifier` for now, or `readyroom up`."
 
@@ -141,6 +142,8 @@ def programs() -> Iterator[Finding]:
             continue
         if name == "claude-code":
             yield _claude_code()
+        elif name == "gemini":
+            yield _gemini()
         elif find(name) is None:
             yield skipped(name, "found; Readyroom has no hooks for it, so its sessions are not woken")
         else:
@@ -157,15 +160,9 @@ def _claude_code() -> Finding:
         there = {}
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return failed("claude-code", f"{settings} cannot be read", f"Mend it. {fix}")
-    if not any(_OURS in line for lines in there.values() for line in lines):
+    if not any("--for claude-code" in line for lines in there.values() for line in lines):
         return skipped("claude-code", "found, and not set up: its sessions are not woken", fix)
-    wanted = _commands(hook_settings(""))
-    missing = [
-        event
-        for event, (line,) in wanted.items()
-        if not any(line.strip() in had for had in there.get(event, ()))
-    ]
-    if missing:
+    if missing := _missing(claude_setup.hook_settings(""), there):
         return failed("claude-code", f"hooks are missing: {', '.join(missing)}", fix)
     if not (home / CATCHUP_FILE).exists():
         return failed(
@@ -180,7 +177,37 @@ def _claude_code() -> Finding:
     return ok("claude-code", "found, with its hooks and its command /catchup")
 
 
-_OURS = "--for claude-code"
+def _gemini() -> Finding:
+    home = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
+    extension = home / gemini_setup.EXTENSION_FOLDER / gemini_setup.HOOKS_FILE
+    fix = f"Install the extension: {GEMINI_GUIDE}."
+    try:
+        there = _commands(json.loads(extension.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return skipped("gemini", "found, and not set up: its sessions are not woken", fix)
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        return failed("gemini", f"{extension} cannot be read", fix)
+    if missing := _missing(gemini_setup.hook_settings(""), there):
+        return failed("gemini", f"hooks are missing: {', '.join(missing)}", fix)
+    if shutil.which("readyroom") is None:
+        return failed(
+            "gemini",
+            "its hooks call `readyroom`, which is not on PATH",
+            "Link it to a folder on the PATH of the shell that starts Gemini CLI.",
+        )
+    rules = home / gemini_setup.RULES_FILE
+    if not rules.exists():
+        return ok("gemini", f"found, with its hooks; it asks before each read, since there is no {rules}")
+    return ok("gemini", "found, with its hooks and its rules")
+
+
+def _missing(wanted: Mapping[str, Any], there: Mapping[str, list[str]]) -> list[str]:
+    """Events of which no hook runs our line."""
+    return [
+        event
+        for event, (line,) in _commands(wanted).items()
+        if not any(line.strip() in had for had in there.get(event, ()))
+    ]
 
 
 def _commands(settings: Mapping[str, Any]) -> dict[str, list[str]]:

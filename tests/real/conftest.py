@@ -42,6 +42,14 @@ def codex() -> Path:
     return npm.codex()
 
 
+@pytest.fixture(scope="session")
+def gemini() -> Path:
+    """The real Gemini CLI."""
+    need("tmux")
+    need("node")
+    return npm.gemini()
+
+
 @pytest.fixture
 def model() -> Iterator[Model]:
     """A stand-in for the model, of this test alone."""

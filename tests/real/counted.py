@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import pty
 import sys
+import termios
 import tty
 
 
 def main(log: str, command: list[str]) -> None:
     """Fork off the child that counts, and become the program."""
     outer = os.dup(0)
-    tty.setraw(outer)
+    set_raw(outer)
     master, slave = pty.openpty()
     if os.fork() == 0:
         os.close(slave)
@@ -25,6 +26,15 @@ def main(log: str, command: list[str]) -> None:
     for fd in (outer, master, slave):
         os.close(fd)
     os.execv(command[0], command)
+
+
+def set_raw(terminal: int) -> None:
+    """As programs do to their input; what they print is still processed, since some count on it."""
+    before = termios.tcgetattr(terminal)[1]
+    tty.setraw(terminal)
+    mode = termios.tcgetattr(terminal)
+    mode[1] = before
+    termios.tcsetattr(terminal, termios.TCSANOW, mode)
 
 
 def pour(outer: int, master: int, log: str) -> None:

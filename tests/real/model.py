@@ -1,4 +1,4 @@
-"""A loopback stand-in for the models behind Claude Code and Codex. What it is told decides what it answers.
+"""A loopback stand-in for the models behind the agent programs. What it is told decides what it answers.
 
 - `TOOL <command>`: it asks to run the command, which opens a permission dialog unless a setting allows it.
 - A text that names `readyroom poll` in backquotes, as /catchup or a native wake: it asks to run just that.
@@ -20,7 +20,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any, cast
 
-_REMINDERS = ("<system-reminder>", "<hook_prompt", "<environment_context>")
+from notifier.programs.base import HANDED
+
+_REMINDERS = (
+    "<system-reminder>",
+    "<hook_prompt",
+    "<environment_context>",
+    "<session_context>",
+    "<hook_context>",
+)
 _TOOL = re.compile(r"^TOOL (.+)$", re.MULTILINE)
 _POLL = re.compile(r"`(readyroom poll[^`]*)`")
 _WOKEN = re.compile(r'from command "FileChanged": .*?`(readyroom poll[^`]*)`', re.DOTALL)
@@ -66,6 +74,24 @@ class Heard:
                     heard._take({"type": "text", "text": block.get("text", "")})
             elif item.get("role") == "developer":
                 heard.reminders += "".join(block.get("text", "") for block in item["content"])
+        return heard
+
+    @classmethod
+    def in_contents_request(cls, request: dict[str, Any]) -> Heard:
+        """Read a request of the contents API."""
+        contents = request.get("contents", [])
+        spoken = [n for n, content in enumerate(contents) if content["role"] == "model"]
+        heard = cls()
+        for content in contents[spoken[-1] + 1 if spoken else 0 :]:
+            for part in content["parts"]:
+                if "functionResponse" in part:
+                    result, tag, added = str(part["functionResponse"]["response"]).partition("<hook_context>")
+                    heard._take({"type": "tool_result", "content": result})
+                    heard.reminders += html.unescape(tag + added)
+                elif part.get("text", "").startswith(HANDED):
+                    heard.reminders += part["text"]
+                else:
+                    heard._take({"type": "text", "text": part.get("text", "")})
         return heard
 
     def _take(self, block: dict[str, Any]) -> None:
@@ -145,6 +171,13 @@ class Model:
             "arguments": json.dumps(wanted),
         }
 
+    def answer_with_part(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The part that answers a request of the contents API."""
+        block = self._answer(request, Heard.in_contents_request(request))
+        if block["type"] == "text":
+            return {"text": block["text"]}
+        return {"functionCall": {"name": "run_shell_command", "args": block["input"]}}
+
     def _answer(self, request: dict[str, Any], heard: Heard) -> dict[str, Any]:
         if not request.get("tools"):  # an errand beside the conversation, such as finding a title
             return _say("ACK")
@@ -210,8 +243,21 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send("".join(map(_event, _stream_item(item))).encode(), "text/event-stream")
             case "/v1/messages/count_tokens":
                 self._send(b'{"input_tokens": 10}', "application/json")
+            case path if path.endswith(("GenerateContent", ":generateContent")):
+                self._answer_contents(json.loads(body))
             case _:
                 self._strange()
+
+    def _answer_contents(self, request: dict[str, Any]) -> None:
+        content = {"role": "model", "parts": [self._model.answer_with_part(request)]}
+        answer = {
+            "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+        }
+        if ":stream" in self.path:
+            self._send(f"data: {json.dumps(answer)}\n\n".encode(), "text/event-stream")
+        else:
+            self._send(json.dumps(answer).encode(), "application/json")
 
     def _converse(self, request: dict[str, Any]) -> None:
         block = self._model.answer(request)

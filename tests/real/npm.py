@@ -16,6 +16,7 @@ CLAUDE_CODE = "2.1.332"
 CLAUDE_CODE_THAT_WATCHES = "2.1.197"
 """The oldest that was tested to be woken by its own file-change hook."""
 CODEX = "0.171.0"
+GEMINI = "0.61.0"
 SOCKET_IO_CLIENT = "4.8.3"
 
 
@@ -35,6 +36,11 @@ def codex(version: str = CODEX) -> Path:
     if not found:
         missing("npm has no native Codex for this machine")
     return found[0]
+
+
+def gemini(version: str = GEMINI) -> Path:
+    """The program of a pinned Gemini CLI, which Node runs."""
+    return _installed("@google/gemini-cli", version) / "node_modules/@google/gemini-cli/bundle/gemini.js"
 
 
 def socket_io_client() -> Path:

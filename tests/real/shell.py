@@ -30,9 +30,16 @@ def make_folders(home: Path, *more: str) -> None:
         (home / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def put_on_path(folder: Path, program: Path, *, name: str, typed: Path) -> None:
+def put_on_path(folder: Path, program: Path, *arguments: str, name: str, typed: Path) -> None:
     """A command that becomes the program, with every byte that is typed at it kept in `typed`."""
-    words = (sys.executable, "-I", str(Path(__file__).with_name("counted.py")), str(typed), str(program))
+    words = (
+        sys.executable,
+        "-I",
+        str(Path(__file__).with_name("counted.py")),
+        str(typed),
+        str(program),
+        *arguments,
+    )
     command = folder / name
     folder.mkdir()
     command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")

@@ -12,6 +12,13 @@ import pytest
 from pydantic import SecretStr
 
 from notifier.programs.claude_setup import CATCHUP, CATCHUP_FILE, hook_settings
+from notifier.programs.gemini_setup import (
+    EXTENSION_FOLDER,
+    HOOKS_FILE,
+    RULES,
+    RULES_FILE,
+    extension_files,
+)
 from notifier.settings import Access
 from readyroom import __version__
 from readyroom.doctor.box import CLOCK_SECONDS, clock, daemon, folder, nerve, programs, tmux
@@ -135,6 +142,59 @@ def test_a_missing_command_is_told(claude: Path) -> None:
     set_up(claude, hook_settings())
     claude.joinpath(CATCHUP_FILE).unlink()
     assert "/catchup" in the_program().detail
+
+
+@pytest.fixture
+def gemini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Gemini CLI's folder with the extension and the rules; the program and ours are on PATH."""
+    for name in ("gemini", "readyroom"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
+    home = tmp_path / ".gemini"
+    for name, text in {
+        **{f"{EXTENSION_FOLDER}/{name}": text for name, text in extension_files().items()},
+        RULES_FILE: RULES,
+    }.items():
+        file = home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return home
+
+
+def of_gemini() -> tuple[str, str]:
+    (finding,) = programs()
+    assert finding.check == "gemini"
+    return finding.state, finding.detail
+
+
+def test_gemini_with_its_extension_and_rules_is_fine(gemini: Path) -> None:
+    assert of_gemini() == ("ok", "found, with its hooks and its rules")
+    gemini.joinpath(RULES_FILE).unlink()
+    state, detail = of_gemini()
+    assert state == "ok"
+    assert "asks before each read" in detail
+
+
+def test_gemini_without_its_extension_is_not_woken(gemini: Path) -> None:
+    hooks = gemini / EXTENSION_FOLDER / HOOKS_FILE
+    hooks.write_text("{")
+    assert of_gemini()[0] == "failed"
+    hooks.write_text('{"hooks": {}}')
+    state, detail = of_gemini()
+    assert state == "failed"
+    assert "AfterAgent" in detail
+    hooks.unlink()
+    assert of_gemini()[0] == "skipped"
+
+
+def test_gemini_whose_hooks_find_no_readyroom_is_told(gemini: Path) -> None:
+    (gemini.parent / "bin" / "readyroom").unlink()
+    state, detail = of_gemini()
+    assert state == "failed"
+    assert "PATH" in detail
 
 
 def test_hooks_that_find_no_readyroom_are_told(claude: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from notifier.programs.gemini import NATIVE, READ
+from notifier.programs.gemini import NATIVE
 
 EXTENSION = "readyroom"
 EXTENSION_FOLDER = f"extensions/{EXTENSION}"
@@ -17,17 +17,9 @@ EXTENSION_FOLDER = f"extensions/{EXTENSION}"
 
 MANIFEST_FILE = "gemini-extension.json"
 HOOKS_FILE = "hooks/hooks.json"
-CATCHUP_FILE = "commands/catchup.toml"
-"""These three: below the extension's folder. The last one may stand right below `~/.gemini` as well."""
+"""These two: below the extension's folder. The command `/catchup` is the MCP server's."""
 
 VERSION = "0.1.0"
-
-CATCHUP = f'''\
-description = "Read what is unread in Readyroom"
-prompt = """
-{READ}"""
-'''
-"""The text of the command `/catchup`."""
 
 RULES_FILE = "policies/readyroom.toml"
 """Path below Gemini CLI's folder."""
@@ -72,7 +64,6 @@ def extension_files(command: str = "readyroom") -> dict[str, str]:
     return {
         MANIFEST_FILE: _json({**about, **mcp_settings()}),
         HOOKS_FILE: _json(hook_settings(command)),
-        CATCHUP_FILE: CATCHUP,
     }
 
 

@@ -4,7 +4,9 @@
 
 - `claude-code`: what stands between the last two horizontal rules, after `❯` or `>`.
 - `codex`: the last line that begins with `›`, with the cursor on it or below it.
-- `gemini`, `opencode`: no form is known, so nothing is ever read.
+- `gemini`: the last line that begins with `>` or `*`, if it or one that it was wrapped into holds both the
+  cursor and the block that is drawn for it. Its placeholder is not dim, but known by its words.
+- `opencode`: no form is known, so nothing is ever read.
 - Every other program: the cursor's own line must be a prompt and what was typed after it. A prompt is one
   word of at most 64 characters that ends with one of `> ❯ › » : $ # %`, and one blank if there is one.
 
@@ -25,9 +27,13 @@ _RULE = re.compile(r"\s*[─━]{8,}.*")
 _PROMPT = re.compile(r"\S{0,63}[>❯›»:$#%](?: |$)")
 _CLAUDE_PROMPT = re.compile(r"\s*[❯>][ \xa0]?")
 _CODEX_PROMPT = re.compile(r"\s*› ?")
+_GEMINI_PROMPT = re.compile(r" [>*] ")
+_GEMINI_WIDTH = 3
+_GEMINI_EDGE = re.compile(r"\s*[▀─]*")
+_GEMINI_PLACEHOLDER = "Type your message or @path/to/file"
 _WRAPPED_ROWS = 8
 
-KNOWN_FORMS = frozenset({"claude-code", "codex"})
+KNOWN_FORMS = frozenset({"claude-code", "codex", "gemini"})
 """Programs whose composer is told from everything else on the screen."""
 
 
@@ -70,7 +76,9 @@ def composed(screen: Screen, program: str) -> str | None:
             return _claude(screen)
         case "codex":
             return _codex(screen)
-        case "gemini" | "opencode":
+        case "gemini":
+            return _gemini(screen)
+        case "opencode":
             return None
         case _:
             return _prompted(screen)
@@ -94,6 +102,22 @@ def _codex(screen: Screen) -> str | None:
     if not starts or screen.row < starts[-1]:
         return None
     return _after_prompt(screen.rows[starts[-1] : screen.row + 1], _CODEX_PROMPT)
+
+
+def _gemini(screen: Screen) -> str | None:
+    texts = [_text(row) for row in screen.rows]
+    starts = [number for number, text in enumerate(texts) if _GEMINI_PROMPT.match(text)]
+    if not starts:
+        return None
+    first = starts[-1]
+    end = next((n for n in range(first, len(texts)) if _GEMINI_EDGE.fullmatch(texts[n])), first)
+    blocks = [(n, at) for n in range(first, end) for at, cell in enumerate(screen.rows[n]) if cell.inverse]
+    if not first <= screen.row < end or len(blocks) != 1:
+        return None
+    shown = "\n".join([texts[first][_GEMINI_WIDTH:], *texts[first + 1 : end]])
+    if blocks == [(first, _GEMINI_WIDTH)] and " ".join(shown.split()) == _GEMINI_PLACEHOLDER:
+        return ""
+    return shown.strip() or None  # blanks were typed
 
 
 def _prompted(screen: Screen) -> str | None:

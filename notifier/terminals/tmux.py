@@ -22,7 +22,7 @@ _CLOSED = "closed"
 _SCREEN = "screen"
 """The line before what the pane shows, which may look like anything."""
 _FLAGS: tuple[Hold, ...] = ("pane gone", "copy mode", "input off", "synchronised panes")
-_FULL_SCREEN = frozenset({"claude-code", "codex", "opencode"})
+_FULL_SCREEN = frozenset({"claude-code", "codex", "gemini", "opencode"})
 """Programs whose own screen is the alternate one."""
 
 

@@ -49,6 +49,44 @@ def test_codex(text: str, column: int, row: int, draft: str | None) -> None:
     assert composed(Screen.read(text, column=column, row=row), "codex") == draft
 
 
+WORDS = "Type your message or @path/to/file"
+BLOCK = "\x1b[7m \x1b[27m"
+FOOT = "\n▀▀▀▀▀▀▀▀\n ~/project"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "row", "draft"),
+    {
+        "empty": (f" > {BLOCK} {WORDS}{FOOT}", 3, 0, ""),
+        "empty, without colours": (f"────────\n > {BLOCK} {WORDS}\n────────\n", 3, 1, ""),
+        "empty, in few colours": (f" > {BLOCK} {WORDS}\n\n ~/project", 3, 0, ""),
+        "empty, in a narrow window": (
+            f" > {BLOCK} Type your\n   message or\n   @path/to/file{FOOT}",
+            3,
+            0,
+            "",
+        ),
+        "asking for nothing": (f" * {BLOCK} {WORDS}{FOOT}", 3, 0, ""),
+        "a draft": (f" > half{BLOCK}{FOOT}", 7, 0, "half"),
+        "a draft of two rows": (f" > half\n   a line{BLOCK}{FOOT}", 9, 1, "half\n   a line"),
+        "a draft in the placeholder's words": (f" > {WORDS}{BLOCK}{FOOT}", 38, 0, WORDS),
+        "another placeholder": (f" > {BLOCK} Say something{FOOT}", 3, 0, "Say something"),
+        "blanks": (f" >   {BLOCK}{FOOT}", 5, 0, None),
+        "an empty row above a draft": (f" > {BLOCK}\n\n   half{FOOT}", 3, 0, None),
+        "an answer above": (f" > earlier{FOOT}\n > {BLOCK} {WORDS}{FOOT}", 3, 3, ""),
+        "a shell's line": (f" > earlier{FOOT}\n ! {BLOCK} {WORDS}{FOOT}", 3, 3, None),
+        "a search": (f" > earlier{FOOT}\n (r:) {BLOCK} {WORDS}{FOOT}", 6, 3, None),
+        "a prompt that was sent": (f" > earlier{FOOT}\nAllow this?\n", 3, 0, None),
+        "the cursor is elsewhere": (f" > {BLOCK} {WORDS}{FOOT}", 0, 2, None),
+        "two blocks": (f" > {BLOCK} {BLOCK}{WORDS}{FOOT}", 3, 0, None),
+        "no lower edge": (f" > {BLOCK} {WORDS}", 3, 0, None),
+        "no prompt": ("Allow this?\n  1. Yes", 0, 1, None),
+    }.values(),
+)
+def test_gemini(text: str, column: int, row: int, draft: str | None) -> None:
+    assert composed(Screen.read(text, column=column, row=row), "gemini") == draft
+
+
 @pytest.mark.parametrize(
     ("text", "column", "row", "draft"),
     {
@@ -70,9 +108,8 @@ def test_any_other_program(text: str, column: int, row: int, draft: str | None) 
     assert composed(Screen.read(text, column=column, row=row), "plain") == draft
 
 
-@pytest.mark.parametrize("program", ["gemini", "opencode"])
-def test_programs_whose_form_is_not_known_are_never_read(program: str) -> None:
-    assert composed(Screen.read("> ", column=2, row=0), program) is None
+def test_a_program_whose_form_is_not_known_is_never_read() -> None:
+    assert composed(Screen.read("> ", column=2, row=0), "opencode") is None
 
 
 def test_a_line_is_the_same_wherever_it_was_wrapped() -> None:

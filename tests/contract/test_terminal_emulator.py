@@ -111,7 +111,7 @@ def test_keys_and_screen_judge_together(program: str, keys: bytes, printed: byte
     assert judged(program, keys=typed.draft, shown=composed(emulator.screen(), program)) == draft
 
 
-@pytest.mark.parametrize("program", ["claude-code", "codex"])
+@pytest.mark.parametrize("program", ["claude-code", "codex", "gemini"])
 def test_a_screen_without_the_composer_of_a_known_program_is_not_idle(program: str) -> None:
     """A menu, a dialog, something new: although no key was pressed since Enter."""
     emulator, typed = Emulator(ROWS, COLUMNS), Keys()

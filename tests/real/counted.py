@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import sys
 import termios
+import time
 import tty
+
+GRACE_SECONDS = 5.0
 
 
 def main(log: str, command: list[str]) -> None:
@@ -18,9 +22,12 @@ def main(log: str, command: list[str]) -> None:
     outer = os.dup(0)
     set_raw(outer)
     master, slave = pty.openpty()
+    program = os.getpid()
     if os.fork() == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         os.close(slave)
         pour(outer, master, log)
+        see_off(program)
         os._exit(0)
     os.dup2(slave, 0)
     for fd in (outer, master, slave):
@@ -46,6 +53,15 @@ def pour(outer: int, master: int, log: str) -> None:
             os.write(master, data)
     except OSError:
         pass
+
+
+def see_off(program: int) -> None:
+    """End a program, and all that it runs, that does not end with its terminal: some do not at a dialog."""
+    end = time.monotonic() + GRACE_SECONDS
+    while os.getppid() == program:
+        if time.monotonic() > end:
+            os.killpg(0, signal.SIGKILL)
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,16 +13,19 @@ from typing import Literal
 
 from notifier.programs.gemini import PROGRAM
 from notifier.programs.gemini_setup import EXTENSION_FOLDER, RULES, RULES_FILE, extension_files
+from notifier.terminals.composer import Screen, composed, same_text
 from tests.real.model import Model
 from tests.real.need import need
 from tests.real.office import Office
 from tests.real.session import Session, handles, new_handle
 from tests.real.shell import exported, make_folders, put_on_path
-from tests.real.terminal import Terminal, opened
+from tests.real.terminal import Terminal, opened, tmux
+from tests.real.waiting import until
 
 PROMPT = " > "
 """What its composer shows before a line."""
 EMPTY = f"{PROMPT}  Type your message or @path/to/file"
+AFTER_KEY_SECONDS = 0.1
 DIALOG = "Allow execution of"
 CATCHUP_KEYS = f"\x1b[200~{PROGRAM.catchup}\x1b[201~\r".encode()
 """All that is ever typed: the line as one paste, and Enter."""
@@ -59,13 +63,28 @@ class Gemini:
     def prompt(self, text: str) -> None:
         """Give the program a line as a human does."""
         self.draft(text)
-        self.terminal.press("Enter")
+        until(lambda: self._sends(text), lambda: f"{text!r} to be sent:\n{self.terminal.screen()}")
 
     def draft(self, text: str) -> None:
         """Type a line into the composer and leave it there."""
         self.terminal.until_shown(EMPTY)
         self.terminal.type(text)
         self.terminal.until_shown(PROMPT + text)
+
+    def _sends(self, text: str) -> bool:
+        """Press Enter; one that comes too soon makes a new line, or takes up what a menu suggests."""
+        time.sleep(AFTER_KEY_SECONDS)
+        self.terminal.press("Enter")
+        end = time.monotonic() + 2
+        while self._holds(text) and time.monotonic() < end:
+            time.sleep(0.02)
+        return not self._holds(text)
+
+    def _holds(self, text: str) -> bool:
+        socket = self.terminal.socket
+        column, row = map(int, tmux(socket, "display-message", "-p", "#{cursor_x} #{cursor_y}").split())
+        shown = tmux(socket, "capture-pane", "-p", "-e")
+        return same_text(composed(Screen.read(shown, column=column, row=row), "gemini"), text)
 
 
 GeminiSession = Session[Gemini]

@@ -91,6 +91,8 @@ class Heard:
                 elif part.get("text", "").startswith(HANDED):
                     heard.reminders += part["text"]
                 else:
+                    if not part.get("text", "").lstrip().startswith(_REMINDERS):
+                        heard.told = ""  # a prompt that was cancelled stays before the next one, unanswered
                     heard._take({"type": "text", "text": part.get("text", "")})
         return heard
 

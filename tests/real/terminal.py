@@ -43,6 +43,10 @@ class Terminal:
         """Wait until the screen holds a text."""
         until(lambda: text in self.screen(), lambda: f"{text!r} on the screen:\n{self.screen()}")
 
+    def until_gone(self, text: str) -> None:
+        """Wait until the screen does not hold a text."""
+        until(lambda: text not in self.screen(), lambda: f"no {text!r} on the screen:\n{self.screen()}")
+
 
 @contextmanager
 def opened(folder: Path, command: Sequence[str], *, env: dict[str, str], cwd: Path) -> Iterator[Terminal]:

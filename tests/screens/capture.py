@@ -18,7 +18,7 @@ from tests.real.conftest import short_folder
 from tests.real.model import served
 from tests.real.terminal import Terminal, tmux
 from tests.real.waiting import until
-from tests.screens import claude_scenes, codex_scenes
+from tests.screens import claude_scenes, codex_scenes, gemini_scenes
 from tests.screens.screens import FOLDER, Kept
 from tests.screens.stage import Scene, Stage
 
@@ -38,6 +38,7 @@ class Program:
 PROGRAMS = {
     "claude-code": Program(npm.claude_code, npm.CLAUDE_CODE, claude_scenes.SCENES),
     "codex": Program(npm.codex, npm.CODEX, codex_scenes.SCENES),
+    "gemini": Program(npm.gemini, npm.GEMINI, gemini_scenes.SCENES),
 }
 
 

@@ -36,7 +36,7 @@ demo: install ## two agents on two boxes, one wakes the other
 	$(BIN)/readyroom demo
 
 test: $(VENV)/.installed-dev ## the tests that anyone can run (five minutes)
-	$(BIN)/python -m pytest -n 4 -m "not real and not faults and not net and not long"
+	$(BIN)/python -m pytest -n 6 -m "not real and not faults and not net and not long"
 
 gates: $(VENV)/.installed-dev ## each gate of a wake, by the bytes that reach a program (a minute; wants tmux)
 	$(BIN)/python -m pytest -q -n 2 tests/gates

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
+from importlib.resources import files
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -20,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from api.errors import RecordDown, RoomHeldUp
+from api.errors import RecordDown, RoomHeldUp, SchemaBehind
 
 log = structlog.get_logger()
 
@@ -48,6 +49,16 @@ DOWN = (
     TimeoutError,
 )
 """What it looks like when PostgreSQL is away, whichever way it went."""
+
+LACKING = (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError, asyncpg.UndefinedFunctionError)
+"""What it looks like when the database was not migrated."""
+
+NEWEST_REVISION = max(
+    name.partition("_")[0]
+    for name in (entry.name for entry in (files("migrations") / "versions").iterdir())
+    if name[0].isdigit()
+)
+"""The last migration that this program knows of."""
 
 
 class Refused(Exception):
@@ -87,7 +98,8 @@ class Database:
         """One transaction: committed at the end of the block, rolled back when it raises.
 
         Raises:
-            RecordDown: PostgreSQL is away; nothing was committed, or the commit's answer was lost.
+            RecordDown: PostgreSQL is away; nothing was committed, or the commit's answer was lost. Where it
+                is `SchemaBehind`, nothing was.
             RoomHeldUp: a room's lock was not to be had; nothing was committed.
         """
         try:
@@ -100,6 +112,8 @@ class Database:
                 raise RecordDown from error
             if _is(error, asyncpg.LockNotAvailableError):
                 raise RoomHeldUp from error
+            if _is(error, *LACKING):
+                raise SchemaBehind from error
             raise
         except DOWN as error:
             raise RecordDown from error
@@ -178,29 +192,40 @@ class Database:
         while True:
             try:
                 async with self.joined(channel, heard) as notices:
+                    await self.check()
                     self._reached(None)
                     ready()
                     await notices.lost
             except RecordDown as error:
-                self._reached(error.__cause__)
+                self._reached(error)
             await asyncio.sleep(0.5)
 
-    def _reached(self, trouble: BaseException | None) -> None:
-        """Say so once when PostgreSQL goes away, and when it is back."""
-        why = None if trouble is None else str(trouble) or type(trouble).__name__
-        if why is not None and self._trouble is None:
-            log.warning("database_not_reached", error=why)
-        elif why is None and self._trouble is not None:
+    def _reached(self, error: RecordDown | None) -> None:
+        """Say so once when PostgreSQL goes away or lacks migrations, and when all is well again."""
+        trouble = None
+        if isinstance(error, SchemaBehind):
+            trouble, why = "schema_behind", error.detail
+        elif error is not None:
+            cause = error.__cause__
+            trouble, why = "database_not_reached", str(cause) or type(cause).__name__
+        if trouble == self._trouble:
+            return
+        if trouble is None:
             log.info("database_reached")
-        self._trouble = why
+        else:
+            log.warning(trouble, error=why)
+        self._trouble = trouble
 
-    async def ping(self) -> None:
-        """Ask PostgreSQL for nothing.
+    async def check(self) -> None:
+        """See that PostgreSQL answers and was migrated; one that is newer than this program will do.
 
         Raises:
+            SchemaBehind: it was not migrated, or not far enough.
             RecordDown: it does not answer.
         """
-        await self.fetch("SELECT 1")
+        rows = await self.fetch("SELECT version_num FROM alembic_version")
+        if not rows or rows[0]["version_num"] < NEWEST_REVISION:
+            raise SchemaBehind
 
     async def close(self) -> None:
         """Close every connection."""
@@ -307,7 +332,7 @@ class _Connection:
             prepared = self._prepared[statement] = await self._connection.prepare(statement)
         try:
             rows: list[asyncpg.Record] = await prepared.fetch(*arguments)
-        except DOWN:
+        except (*DOWN, *LACKING):
             raise
         except asyncpg.PostgresError as error:
             sqlstate, constraint = error.sqlstate, getattr(error, "constraint_name", None)
@@ -358,6 +383,8 @@ class _HotConnections:
                 connection.terminate()
             await self.close()
             raise RecordDown from error
+        except LACKING as error:
+            raise SchemaBehind from error
         finally:
             if connection is not None and not connection.is_closed():
                 self._idle.append(connection)

@@ -10,7 +10,7 @@ ServiceError
 ├── Conflict           NameTaken, TooManyTokens, TooManyWebhooks, ClientIdReused, LimitReached
 ├── Invalid            BadField, NoSuchAgent, HopsUsedUp, SearchTooBroad
 ├── TooMany            RateLimited
-└── Unavailable        ChecksBusy, RecordDown, RoomHeldUp, SearchesBusy
+└── Unavailable        ChecksBusy, RecordDown (SchemaBehind), RoomHeldUp, SearchesBusy
 
 `problems.py` says what each kind costs in HTTP. A `detail` says what to do next; facts travel as fields.
 """
@@ -354,6 +354,20 @@ class RecordDown(Unavailable):
         super().__init__(
             "The database does not answer, and whether this took effect is not known. Call again in a few "
             "seconds: say with the same client_id, poll with the same poll_key, and nothing comes twice."
+        )
+
+
+class SchemaBehind(RecordDown):
+    """The database answers, but it was never migrated, or not since this program is newer."""
+
+    code = "schema_behind"
+    title = "The record's database is not up to date"
+
+    def __init__(self) -> None:
+        Unavailable.__init__(
+            self,
+            "The record's database lacks what this version of the record wants. Its operator runs `readyroom "
+            "migrate` with the same READYROOM_DATABASE_URL; then call again. Nothing took effect.",
         )
 
 

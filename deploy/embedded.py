@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import uvloop
 from pydantic import SecretStr
 
-from api.app import create_app
 from api.settings import Settings
 from deploy.box import Box, NoBox, sign_in
 from deploy.children import dies_with_us
@@ -130,6 +129,8 @@ class Machine:
 
     async def _serve(self, listener: socket.socket, dsn: str) -> None:
         """Run the parts until one fails or a signal comes, then end them in order."""
+        from api.app import create_app  # takes over a second, which nobody waits for who cannot start at all
+
         reload_wanted = asyncio.Event()
         stop = StopButton(again=lambda: self._hurry(server), reload=reload_wanted.set)
         port = listener.getsockname()[1]

@@ -33,7 +33,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise CannotListen(
             f"Cannot listen on {host} port {port}: {error.strerror}. Another program may use this port: "
-            "stop it, or choose another one with --port (0 takes a free one)."
+            "stop it, or choose another one with --port or READYROOM_PORT (0 takes a free one)."
         ) from None
     return listener
 

@@ -10,7 +10,6 @@ import typer
 import uvloop
 from pydantic import SecretStr
 
-from api.app import create_app
 from api.settings import Settings
 from deploy.listening import CannotListen, listen, url_of
 from deploy.server import RecordFailed, Server
@@ -51,6 +50,8 @@ def serve(
 
 async def _serve(settings: Settings) -> None:
     with listen(settings.host, settings.port) as listener:
+        from api.app import create_app  # takes over a second, which nobody waits for who cannot start at all
+
         reload_wanted = asyncio.Event()
         stop = StopButton(again=lambda: server.stop(hurry=True), reload=reload_wanted.set)
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})

@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
 from api.auth import RecordDep
-from api.errors import RecordDown
+from api.errors import RecordDown, SchemaBehind
 
 router = APIRouter(tags=["health"])
 
@@ -24,12 +24,12 @@ class Alive(BaseModel):
 class Parts(BaseModel):
     """The state of each part."""
 
-    record: Literal["ok", "down"]
+    record: Literal["ok", "down", "schema_behind"]
     nerve: Literal["ok", "degraded"]
 
 
 class Ready(BaseModel):
-    """Whether it is worth calling: `degraded` works, only not at once."""
+    """Whether it is worth calling: `degraded` works, only not at once. `schema_behind` wants a migration."""
 
     status: Literal["ok", "degraded", "down"]
     parts: Parts
@@ -45,7 +45,7 @@ async def healthz() -> Alive:
 async def readyz(record: RecordDep, response: Response) -> Ready:
     """Say whether the record can be used, with each part's state."""
     parts = Parts(record=await _record(record), nerve=record.nerve.state)
-    if parts.record == "down":
+    if parts.record != "ok":
         response.status_code = 503
         return Ready(status="down", parts=parts)
     return Ready(status=parts.nerve, parts=parts)
@@ -57,9 +57,11 @@ async def metrics(record: RecordDep) -> Response:
     return Response(record.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-async def _record(record: RecordDep) -> Literal["ok", "down"]:
+async def _record(record: RecordDep) -> Literal["ok", "down", "schema_behind"]:
     try:
-        await record.db.ping()
+        await record.db.check()
+    except SchemaBehind:
+        return "schema_behind"
     except RecordDown:
         return "down"
     return "ok"

@@ -135,7 +135,7 @@ class Daemon:
             core.known(entry, told=entry.told)
         async with serve(control_socket(parts.folder), desk.answer):
             for told in missed.take(missed.open_folder(parts.folder)):
-                core.spawn(_heard(desk, told))
+                core.spawn(_heard, desk, told)
             for part in (core.tick(), watch.run(), presence.run(), ear.run(), naming.run(desk.hook)):
                 group.create_task(part)
             try:

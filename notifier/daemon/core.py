@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVarTuple
 
 import structlog
 
@@ -17,6 +17,8 @@ from notifier.sessions import Event, Process, Session, State
 from notifier.wakers.base import Waker
 
 log = structlog.get_logger()
+
+Given = TypeVarTuple("Given")
 
 CHECK_SECONDS = 10.0
 WAKE_SECONDS = 20.0
@@ -64,19 +66,19 @@ class Core:
         for action in actions:
             match action:
                 case CheckUnread():
-                    self.spawn(self._check())
+                    self.spawn(self._check)
                 case Wake(agent, rung):
-                    self.spawn(self._wake(agent, rung))
+                    self.spawn(self._wake, agent, rung)
                 case Report():
                     self._note(action)
                 case TellPerson(agent, why):
                     log.warning("person_needed", agent=agent, why=why)
-                    self.spawn(self._tell_person(agent))
+                    self.spawn(self._tell_person, agent)
         self._stirred.set()
 
-    def spawn(self, work: Coroutine[Any, Any, object]) -> None:
+    def spawn(self, work: Callable[[*Given], Coroutine[Any, Any, object]], *given: *Given) -> None:
         """Start something whose failure is logged and goes no further."""
-        self._spawn(_guarded(work))
+        self._spawn(_guarded(work, *given))
 
     def known(self, entry: Entry, *, told: State | None = None) -> None:
         """A session is new, or is known better."""
@@ -161,7 +163,7 @@ class Core:
             sent, hold = await self._try(waker, entry)
             log.info("wake_tried", agent=agent, rung=rung, sent=sent, hold=hold, seconds=self.now() - began)
             if sent and self._bell and rung != self._person.rung:
-                self.spawn(self._tell(entry))
+                self.spawn(self._tell, entry)
         self.do(self.inbox.woken(agent, sent=sent, hold=hold, now=self.now()))
 
     async def _tell_person(self, agent: str) -> None:
@@ -230,8 +232,9 @@ def _numbers(told: dict[str, Any] | None) -> dict[str, int]:
     return {str(room): int(number) for room, number in (told or {}).items()}
 
 
-async def _guarded(work: Coroutine[Any, Any, object]) -> None:
+async def _guarded(work: Callable[[*Given], Coroutine[Any, Any, object]], *given: *Given) -> None:
+    # The work is made here: a task that is cancelled before it begins has then left nothing unawaited.
     try:
-        await work
+        await work(*given)
     except Exception:
         log.exception("task_failed")

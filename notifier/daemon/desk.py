@@ -132,7 +132,7 @@ class Desk:
                 self._core.do(self._core.inbox.look_soon(now=self._core.now()))
                 log.info("turn_kept_going", agent=agent, senders=sorted(senders))
             case "stop":
-                self._core.spawn(self._handover.settle(agent))
+                self._core.spawn(self._handover.settle, agent)
         return {}
 
     async def _between_tools(self, agent: str, told: Hook) -> Answer:
@@ -144,7 +144,7 @@ class Desk:
             self._handover.polled(agent)
         rooms = self._core.inbox.pressing(agent) if told.boundary and told.mode == "engage" else []
         if not rooms:
-            self._core.spawn(self._handover.seen(agent))
+            self._core.spawn(self._handover.seen, agent)
             return {}
         try:
             text = await self._handover.offer_between(agent, rooms, lone=told.lone)

@@ -110,7 +110,8 @@ async def test_a_box_that_is_too_fast_holds_up_no_other_and_recovers_alone(
     assert refused.code == "rate_limited"
     assert refused.headers["ratelimit-policy"] == '"box";q=30;w=60'
     assert refused.headers["x-tyode-agent"] == session.agent
-    assert (await loud.get("/v1/whoami")).status == 429
+    statuses = [(await loud.get("/v1/whoami")).status for _ in range(10)]
+    assert 429 in statuses, "the box has calls of its own left beside its session's"
     for other in (calm, eric):
         assert (await other.call(method, path, body)).status == 200
 

@@ -146,7 +146,7 @@ async def test_a_record_that_hangs_within_a_transaction_loses_its_locks(
             with pytest.raises(RecordDown):
                 await hang(db, other)
         assert not limit.expired()
-        await db.ping()
+        await db.check()
     finally:
         await other.close()
         await db.close()

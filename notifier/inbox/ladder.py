@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from notifier.inbox.actions import Action, Outcome, Report, TellPerson, Wake, WakeReport
 from notifier.inbox.checks import Checks
-from notifier.inbox.damper import Damper
+from notifier.inbox.damper import Damper, is_no_session
 from notifier.inbox.policy import Policy
 from notifier.inbox.seat import Attempt, Seat
 from notifier.sessions import State
@@ -55,9 +55,11 @@ class Ladder:
         reason = self._closed_gate(seat, now)
         if reason is not None:
             return self.hold(seat, reason)
+        if seat.reopens_at is not None and now >= seat.reopens_at:
+            seat.reopen()
         rung = seat.open_rung()
         if rung is None:
-            return self._back_off(seat, NO_PROOF, now=now) if seat.spent else self.hold(seat, NO_RUNG)
+            return self._back_off(seat, NO_PROOF, now=now) if seat.spent else self._out_of_reach(seat, now)
         seat.attempt = Attempt(rung)
         return [Wake(seat.session.agent, rung)]
 
@@ -148,10 +150,17 @@ class Ladder:
             return TOLD_PERSON if seat.person_told else NEED_PERSON
         if now < seat.not_before:
             self._checks.want(seat.not_before)
-            return seat.hold or NO_PROOF
+            return seat.paused_for or NO_PROOF
         if self._over_budget(seat, now):
             return BUDGET
-        return None if self.damper.allows(seat.session.agent, seat.senders(), now=now) else LOOP_GUARD
+        return LOOP_GUARD if self._loops(seat, now) else None
+
+    def _loops(self, seat: Seat, now: float) -> bool:
+        """Whether agents alone would wake it, too often. A person's word is not held, and counts once."""
+        agents = {sender for sender in seat.senders(self._policy) if not is_no_session(sender)}
+        return not (
+            seat.person_waits(self._policy) or self.damper.allows(seat.session.agent, agents, now=now)
+        )
 
     def _over_budget(self, seat: Seat, now: float) -> bool:
         while seat.wakes and seat.wakes[0] <= now - self._policy.budget_window:
@@ -168,7 +177,10 @@ class Ladder:
         attempt.sent_at = seat.last_sent_at = now
         seat.hold, seat.hold_count = None, 0
         seat.wakes.append(now)
-        self.damper.count(seat.session.agent, seat.senders(), now=now)
+        if seat.person_waits(self._policy):
+            self.damper.begin_anew(seat.session.agent)
+        seat.heed()
+        self.damper.count(seat.session.agent, seat.senders(self._policy), now=now)
         actions: list[Action] = [self._report(seat, attempt.rung, "sent")]
         if attempt.started:
             actions.append(self._report(seat, attempt.rung, "started"))
@@ -189,7 +201,8 @@ class Ladder:
     def _back_off(self, seat: Seat, reason: str, *, now: float) -> list[Action]:
         steps = self._policy.back_off
         if seat.open_rung() is None:
-            seat.passed.clear()
+            seat.reopen()
+        seat.paused_for = reason
         if seat.pauses < len(steps):
             seat.not_before = now + steps[seat.pauses]
             seat.pauses += 1
@@ -197,6 +210,16 @@ class Ladder:
             self._checks.want(seat.not_before)
             return self.hold(seat, reason)
         return self._call_person(seat, reason, now)
+
+    def _out_of_reach(self, seat: Seat, now: float) -> list[Action]:
+        """Nothing was typed on any rung, so all may be tried again, after pauses that grow."""
+        if seat.rungs and seat.reopens_at is None:
+            steps = self._policy.back_off
+            seat.reopens_at = now + steps[min(seat.reopened, len(steps) - 1)]
+            seat.reopened += 1
+        if seat.reopens_at is not None:
+            self._checks.want(seat.reopens_at)
+        return self.hold(seat, NO_RUNG)
 
     def _call_person(self, seat: Seat, reason: str, now: float) -> list[Action]:
         """Have them told; once more after the longest pause, as long as that fails."""

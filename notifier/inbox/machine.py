@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 from notifier.inbox.actions import Action, CheckUnread, Report
 from notifier.inbox.checks import Checks
-from notifier.inbox.ladder import Ladder
+from notifier.inbox.damper import is_no_session
+from notifier.inbox.ladder import NOT_READ, Ladder
 from notifier.inbox.policy import Policy
 from notifier.inbox.seat import Counts, Life, Seat
 from notifier.sessions import Event, Session, State
@@ -17,6 +18,7 @@ _TOLD: dict[Event, State] = {
     "tool": "busy",
     "dialog-open": "waiting",
     "dialog-close": "busy",
+    "ending": "busy",
     "stop": "idle",
     "continue": "busy",
 }
@@ -45,7 +47,9 @@ class Inbox:
         """
         seat = self.seats.get(session.agent)
         if seat is None or seat.life == "gone" or seat.session.process != session.process:
-            seat = Seat(session, tuple(rungs), told_at=now, fresh_from=self._checks.serial + 1)
+            before, seat = seat, Seat(session, tuple(rungs), told_at=now, fresh_from=self._checks.serial + 1)
+            if before is not None:
+                seat.begins_anew(before)
             self.seats[session.agent] = seat
             seat.told = told or "starting"
             seat.state = seat.judged(self.policy, now)
@@ -53,7 +57,7 @@ class Inbox:
             return [Report(session.agent, seat.state), *self._look(now)]
         if tuple(rungs) != seat.rungs:
             seat.rungs = tuple(rungs)
-            seat.closed.clear()
+            seat.reopen()
         seat.session = session
         return self._look(now)
 
@@ -69,8 +73,10 @@ class Inbox:
             seat.in_turn = True
             actions += self._ladder.turn_started(seat)
         seat.ending = event == "ending"
-        if not seat.ending and (event != "session-start" or resting):
+        if event != "session-start" or resting:
             seat.told = _TOLD[event]
+        elif seat.told == "starting":
+            seat.told = "busy"
         seat.told_at = now
         actions += self._settle(seat, now)
         if event in ("stop", "session-start") and seat.state == "idle":
@@ -139,12 +145,20 @@ class Inbox:
         seat = self.seats.get(agent)
         if seat is None:
             return False
-        known = seat.senders() if senders is None else set(senders) - {agent}
+        known = self._writers(seat) if senders is None else set(senders) - {agent}
         return self._ladder.damper.allows(agent, known, now=now)
 
     def engaged(self, agent: str, senders: Collection[str], *, now: float) -> None:
         """Messages of these senders kept a turn going: as good as a wake, and counted like one."""
+        if any(map(is_no_session, senders)):
+            self._ladder.damper.begin_anew(agent)
         self._ladder.damper.count(agent, set(senders) - {agent}, now=now)
+
+    def _writers(self, seat: Seat) -> set[str]:
+        """Who wrote what is unread, as far as nudges and counts told; none where a person did: no loop."""
+        if seat.counts.from_people_in:
+            return set()
+        return {sender for sender in seat.senders() if not is_no_session(sender)}
 
     def pressing(self, agent: str) -> list[str]:
         """Rooms where something urgent, or said by a person, was unread when the record was last asked."""
@@ -201,6 +215,7 @@ class Inbox:
         if seat.parked:
             seat.parked, seat.person_told = None, False
             seat.pauses = len(self.policy.back_off) - 1
+            seat.paused_for = NOT_READ
             seat.not_before = now + self.policy.back_off[-1]
 
     def _rest(self, seat: Seat, now: float) -> None:

@@ -63,12 +63,16 @@ class Seat:
         next_tried: whether the next rung has had its one immediate try since the last success.
         pauses: how many steps of the back-off were taken since the last success.
         spent: rungs whose keys went out without proof; not used again before the session has moved.
+        paused_for: why nothing is tried before `not_before`.
         passed: rungs whose wake was withdrawn; used again after a pause, or when the session has moved.
-        closed: rungs that could not reach the session; tried again after its next turn.
+        closed: rungs that could not reach the session; likewise.
+        reopens_at: when `passed` and `closed` are given up, since they leave no rung.
+        reopened: how often that was so since its last turn.
         last_wake: the last one that was sent, at `last_sent_at`, and how far it came.
         parked: why a person is needed; only a turn changes that.
         person_told: they were told so.
         heard: room -> sender -> when, from nudges.
+        heeded: room -> its oldest unread message, and how many were said by people, at the last wake.
     """
 
     session: Session
@@ -93,12 +97,16 @@ class Seat:
     next_tried: bool = False
     pauses: int = 0
     spent: set[str] = field(default_factory=set)
+    paused_for: str | None = None
     passed: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
+    reopens_at: float | None = None
+    reopened: int = 0
     parked: str | None = None
     person_told: bool = False
     wakes: deque[float] = field(default_factory=deque)
     heard: dict[str, dict[str, float]] = field(default_factory=dict)
+    heeded: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def judged(self, policy: Policy, now: float) -> State:
         """The state that follows from process, hooks and the program's own sign; they must agree on idle."""
@@ -107,7 +115,7 @@ class Seat:
         told = self.told
         if self.ending and now - self.told_at >= policy.ending:
             told = "idle"
-        if self.sign is None or self.sign == told:
+        if self.sign is None or self.sign == told or (told == "starting" and self.sign == "idle"):
             return told
         if self.sign == "idle":
             return "idle" if now - max(self.told_at, self.sign_at) >= policy.settle else told
@@ -126,8 +134,7 @@ class Seat:
 
     def waking(self, policy: Policy) -> int:
         """How many of the unread messages may wake."""
-        rules = self.wake_on(policy)
-        return sum(self._waking_in(room, rules.of(room)) for room in self.counts.rooms)
+        return sum(self._waking_rooms(policy).values())
 
     def wake_on(self, policy: Policy) -> WakeRules:
         """The session's own rules, else the box's."""
@@ -141,10 +148,34 @@ class Seat:
             return self.counts.urgent_in.get(room, 0)
         return (self.counts.rooms if word == "all" else self.counts.addressed_in).get(room, 0)
 
-    def senders(self) -> set[str]:
-        """Who wrote what is unread here, as far as nudges told."""
-        names = {name for room in self.counts.rooms for name in self.heard.get(room, ())}
-        return names - {self.session.agent}
+    def _waking_rooms(self, policy: Policy) -> dict[str, int]:
+        rules = self.wake_on(policy)
+        found = {room: self._waking_in(room, rules.of(room)) for room in self.counts.rooms}
+        return {room: number for room, number in found.items() if number}
+
+    def senders(self, policy: Policy | None = None) -> set[str]:
+        """Who wrote what is unread here, or with a `policy` where it may wake, as far as nudges told."""
+        rooms = self.counts.rooms if policy is None else self._waking_rooms(policy)
+        return {name for room in rooms for name in self.heard.get(room, ())} - {self.session.agent}
+
+    def person_waits(self, policy: Policy) -> bool:
+        """Whether a person's word is unread, where something may wake, that no wake has been sent for.
+
+        Nudges do not tell: they say neither whether it was a message, nor whether it has been read since.
+        """
+        return any(self._person_waits_in(room) for room in self._waking_rooms(policy))
+
+    def _person_waits_in(self, room: str) -> bool:
+        oldest, said = self._people_in(room)
+        before, heeded = self.heeded.get(room, (oldest, 0))
+        return said > 0 and (oldest != before or said > heeded)
+
+    def heed(self) -> None:
+        """A wake was sent for all that is unread."""
+        self.heeded = {room: self._people_in(room) for room in self.counts.rooms}
+
+    def _people_in(self, room: str) -> tuple[int, int]:
+        return self.counts.oldest.get(room, 0), self.counts.from_people_in.get(room, 0)
 
     def open_rung(self) -> str | None:
         """The first rung that may be tried now."""
@@ -154,6 +185,15 @@ class Seat:
     def moved(self) -> None:
         """A turn ran: earlier keys cannot stand in the composer any more, and a lost pane may be back."""
         self.spent.clear()
+        self.reopen()
+        self.reopened = self.hold_count = 0
+
+    def reopen(self) -> None:
+        """Rungs on which nothing was typed may be tried again."""
         self.closed.clear()
         self.passed.clear()
-        self.hold_count = 0
+        self.reopens_at = None
+
+    def begins_anew(self, before: Seat) -> None:
+        """Another process under the handle: who wrote what is unread, and what the hour cost, stays."""
+        self.wakes, self.heard = before.wakes, before.heard

@@ -333,6 +333,34 @@ def test_a_pane_that_was_gone_is_tried_again_after_a_turn(world: World) -> None:
     assert world.counts(1)[-1] == Wake(A, "tmux")
 
 
+def test_a_pane_that_was_gone_is_tried_again_after_pauses_that_grow(world: World) -> None:
+    world.known(rungs=("tmux",))
+    world.nudge()
+    tried: list[float] = []
+    for _ in range(1800):
+        if world.looking:
+            world.counts(1)
+        if world.inbox.seats[A].attempt is not None:
+            tried.append(world.now)
+            world.woken(sent=False, hold="pane gone")
+        world.later(1)
+    pauses = [b - a for a, b in pairwise(tried)]
+    assert [pause // 10 * 10 for pause in pauses] == [30, 120, 600, 600]
+    assert world.holds() == ["no way to wake it"]
+
+
+def test_a_withdrawn_wake_beside_a_lost_pane_is_tried_again(world: World) -> None:
+    world.known(rungs=("native", "tmux"))
+    world.nudge()
+    world.counts(1)
+    world.woken(sent=False, hold="not taken up")
+    world.counts(1)
+    world.woken(sent=False, hold="pane gone")
+    world.counts(1)
+    world.later(31)
+    assert world.counts(1) == [Wake(A, "native")]
+
+
 def test_no_rung_is_a_reported_hold(world: World) -> None:
     world.known(rungs=())
     world.nudge()
@@ -481,12 +509,59 @@ def answered_wake(world: World) -> bool:
     return True
 
 
-def test_two_agents_who_only_wake_each_other_are_held_until_a_person_speaks(world: World) -> None:
+def looping(world: World) -> None:
+    """Twenty wakes, and the twenty-first is held."""
     assert [answered_wake(world) for _ in range(21)] == [True] * 20 + [False]
-    assert world.holds() == ["loop_guard"]
+    assert world.holds()[-1] == "loop_guard"
+
+
+def person_says(world: World, *, room: str = "api") -> list[Action]:
+    """A person's word waits beside an agent's."""
+    world.later(1)
+    world.nudge(sender="eric", room=room)
+    world.looking = False
+    rooms = {"api": 2} if room == "api" else {"api": 1, room: 1}
+    counts = Counts(2, rooms, dict.fromkeys(rooms, 1), from_people_in={room: 1})
+    return world.do(world.inbox.checked({A: counts}, now=world.now))
+
+
+def test_two_agents_who_only_wake_each_other_are_held_until_a_person_speaks(world: World) -> None:
+    looping(world)
+    assert Wake(A, "pty") in person_says(world)
+
+
+def test_a_persons_word_frees_a_loop_once(world: World) -> None:
+    """The room is never seen empty: the other agent's answer is always there before the next look."""
+    looping(world)
+    person_says(world)
+    wakes = 0
+    for newest in range(100, 160):
+        if world.inbox.seats[A].attempt is None:
+            break
+        wakes += 1
+        world.woken()
+        world.hook("prompt")
+        world.nudge()
+        world.hook("stop")
+        while world.looking:
+            world.counts(1, oldest=newest)
+        world.later(1)
+    assert wakes == 20
+    assert world.holds()[-1] == "loop_guard"
+
+
+def test_a_nudge_that_brought_no_persons_word_frees_no_loop(world: World) -> None:
+    looping(world)
     world.later(1)
     world.nudge(sender="eric")
-    assert Wake(A, "pty") in world.counts(2)
+    assert not any(isinstance(action, Wake) for action in world.counts(1))
+
+
+def test_a_persons_word_that_may_not_wake_frees_no_loop(world: World) -> None:
+    session = Session(A, "plain", process=Process(7, 1), wake_on="all, ops=none")
+    world.do(world.inbox.known(session, ("pty", "tmux"), now=world.now))
+    looping(world)
+    assert not any(isinstance(action, Wake) for action in person_says(world, room="ops"))
 
 
 def test_the_damper_can_be_switched_off() -> None:
@@ -500,6 +575,50 @@ def test_a_new_process_under_the_handle_is_a_new_beginning() -> None:
     world.known(pid=8)
     assert world.inbox.seats[A].state == "starting"
     assert world.woken() == []
+
+
+def test_a_new_process_under_the_handle_has_what_is_left_of_the_budget() -> None:
+    world = World(Inbox(Policy(budget_wakes=1)))
+    world.idle()
+    assert answered_wake(world)
+    world.known(pid=8)
+    world.hook("session-start")
+    world.nudge()
+    while world.looking:
+        world.counts(1)
+    assert world.holds()[-1:] == ["wake budget used up"]
+
+
+def test_a_session_whose_hooks_never_spoke_is_not_idle_by_its_own_sign_alone() -> None:
+    world = World()
+    world.known()
+    world.do(world.inbox.signed(A, "idle", now=world.now))
+    world.later(10)
+    assert world.inbox.seats[A].state == "starting"
+
+
+def test_a_hook_that_speaks_of_a_turns_end_tells_of_a_turn(world: World) -> None:
+    """The hook of its beginning was lost."""
+    world.hook("ending")
+    world.nudge()
+    world.counts(1)
+    assert world.holds()[-1] == "busy"
+
+
+def test_a_pause_is_said_to_be_one_whatever_happened_meanwhile(world: World) -> None:
+    world.nudge()
+    world.counts(1)
+    world.woken()
+    world.hook("prompt")
+    world.hook("stop")
+    world.counts(1)
+    world.hook("dialog-open")
+    world.nudge()
+    world.later(1)
+    world.counts(1)
+    world.hook("stop")
+    world.counts(1)
+    assert world.holds()[-3:] == ["woken, but it did not read", "dialog open", "woken, but it did not read"]
 
 
 def test_due_names_the_next_moment_of_interest(world: World) -> None:

@@ -5,7 +5,9 @@
 - `claude-code`: what stands between the last two horizontal rules, after `❯` or `>`.
 - `codex`: the last line that begins with `›`, with the cursor on it or below it.
 - `gemini`: the last line that begins with `>` or `*`, if it or one that it was wrapped into holds both the
-  cursor and the block that is drawn for it. Its placeholder is not dim, but known by its words.
+  cursor and the block that is drawn for it. Its placeholder is not dim, but known by its words. In a window
+  that is not in front it draws no block: then the rule above it and the footer below it tell it from a prompt
+  that was sent before, if no shell has the keys.
 - `opencode`: no form is known, so nothing is ever read.
 - Every other program: the cursor's own line must be a prompt and what was typed after it. A prompt is one
   word of at most 64 characters that ends with one of `> ❯ › » : $ # %`, and one blank if there is one.
@@ -30,7 +32,9 @@ _CODEX_PROMPT = re.compile(r"\s*› ?")
 _GEMINI_PROMPT = re.compile(r" [>*] ")
 _GEMINI_WIDTH = 3
 _GEMINI_EDGE = re.compile(r"\s*[▀─]*")
-_GEMINI_PLACEHOLDER = "Type your message or @path/to/file"
+_GEMINI_PLACEHOLDER = "  Type your message or @path/to/file"
+_GEMINI_SHELL = re.compile(r"unfocus|\(Focused")
+_GEMINI_FOOT_ROWS = 3
 _WRAPPED_ROWS = 8
 
 KNOWN_FORMS = frozenset({"claude-code", "codex", "gemini"})
@@ -111,13 +115,31 @@ def _gemini(screen: Screen) -> str | None:
         return None
     first = starts[-1]
     end = next((n for n in range(first, len(texts)) if _GEMINI_EDGE.fullmatch(texts[n])), first)
-    blocks = [(n, at) for n in range(first, end) for at, cell in enumerate(screen.rows[n]) if cell.inverse]
-    if not first <= screen.row < end or len(blocks) != 1:
-        return None
     shown = "\n".join([texts[first][_GEMINI_WIDTH:], *texts[first + 1 : end]])
-    if blocks == [(first, _GEMINI_WIDTH)] and " ".join(shown.split()) == _GEMINI_PLACEHOLDER:
+    placeholder = shown.startswith("  ") and same_text(shown, _GEMINI_PLACEHOLDER)
+    blocks = [(n, at) for n, row in enumerate(screen.rows) for at, cell in enumerate(row) if cell.inverse]
+    if not first <= screen.row < end:
+        if blocks or not _is_gemini_composer(texts, first, end):
+            return None
+        return "" if placeholder else shown.strip() or None
+    if len([n for n, _ in blocks if first <= n < end]) != 1:
+        return None
+    if placeholder and (first, _GEMINI_WIDTH) in blocks:
         return ""
     return shown.strip() or None  # blanks were typed
+
+
+def _is_gemini_composer(texts: list[str], first: int, end: int) -> bool:
+    """Whether these rows have a rule and one line above them, and a footer below: no dialog, no shell."""
+    above, below = texts[max(0, first - 4) : first - 1], [text for text in texts[end + 1 :] if text.strip()]
+    return (
+        end > first
+        and any(map(_RULE.fullmatch, above))
+        and not _RULE.fullmatch(texts[first - 1])
+        and len(below) <= _GEMINI_FOOT_ROWS
+        and not any("│" in text for text in below)
+        and not any(map(_GEMINI_SHELL.search, texts))
+    )
 
 
 def _prompted(screen: Screen) -> str | None:

@@ -52,6 +52,8 @@ def test_codex(text: str, column: int, row: int, draft: str | None) -> None:
 WORDS = "Type your message or @path/to/file"
 BLOCK = "\x1b[7m \x1b[27m"
 FOOT = "\n▀▀▀▀▀▀▀▀\n ~/project"
+HEAD = "──────────\n Shift+Tab\n▄▄▄▄▄▄▄▄\n"
+ASKING = "\n╭────────╮\n│ Allow? │\n╰────────╯\n"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,25 @@ FOOT = "\n▀▀▀▀▀▀▀▀\n ~/project"
         "a search": (f" > earlier{FOOT}\n (r:) {BLOCK} {WORDS}{FOOT}", 6, 3, None),
         "a prompt that was sent": (f" > earlier{FOOT}\nAllow this?\n", 3, 0, None),
         "the cursor is elsewhere": (f" > {BLOCK} {WORDS}{FOOT}", 0, 2, None),
+        "a window behind another": (f"{HEAD} >   {WORDS}{FOOT}", 0, 5, ""),
+        "there, a draft": (f"{HEAD} > half{FOOT}", 0, 5, "half"),
+        "there, a draft in the placeholder's words": (f"{HEAD} > {WORDS}{FOOT}", 0, 5, WORDS),
+        "there, blanks": (f"{HEAD} >    \n▀▀▀▀▀▀▀▀\n ~/project", 0, 5, None),
+        "there, no rule": (f" >   {WORDS}{FOOT}", 0, 2, None),
+        "there, without colours": (f"──────────\n Shift+Tab\n──────────\n >   {WORDS}{FOOT}", 0, 5, None),
+        "there, no lower edge": (f"{HEAD} >   {WORDS}", 0, 5, None),
+        "there, a dialog after a line that was sent": (f"{HEAD} > earlier\n▀▀▀▀▀▀▀▀{ASKING}", 0, 7, None),
+        "there, an answer after a line that was sent": (
+            f"{HEAD} > earlier{FOOT}\nAt\nonce\n",
+            0,
+            7,
+            "earlier",
+        ),
+        "there, a long answer": (f"{HEAD} > earlier{FOOT}\n1\n2\n3\n", 0, 7, None),
+        "a shell in front": (f"sleep (Shift+Tab to unfocus)\n{HEAD} >   {WORDS}{FOOT}", 0, 6, None),
+        "a shell in the background in front": (f"(PID: 7) (Focused)\n{HEAD} >   {WORDS}{FOOT}", 0, 6, None),
+        "another block": (f"sh {BLOCK}\n{HEAD} >   {WORDS}{FOOT}", 0, 6, None),
+        "no block where the cursor is": (f" >   {WORDS}{FOOT}", 3, 0, None),
         "two blocks": (f" > {BLOCK} {BLOCK}{WORDS}{FOOT}", 3, 0, None),
         "no lower edge": (f" > {BLOCK} {WORDS}", 3, 0, None),
         "no prompt": ("Allow this?\n  1. Yes", 0, 1, None),

@@ -43,7 +43,7 @@ def codex() -> Path:
 
 
 @pytest.fixture(scope="session")
-def gemini() -> Path:
+def gemini_cli() -> Path:
     """The real Gemini CLI."""
     need("tmux")
     need("node")

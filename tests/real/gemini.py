@@ -71,6 +71,15 @@ class Gemini:
         self.terminal.type(text)
         self.terminal.until_shown(PROMPT + text)
 
+    def leave(self) -> None:
+        """Have another window in front: the program is told so, and draws no cursor."""
+        tmux(self.terminal.socket, "send-keys", "-l", "\x1b[O")
+        until(lambda: b"\x1b[O" in self.typed_log.read_bytes(), "the word to arrive")
+        until(lambda: not self._has_block(), lambda: f"no cursor:\n{self.terminal.screen()}")
+
+    def _has_block(self) -> bool:
+        return "\x1b[7m" in tmux(self.terminal.socket, "capture-pane", "-p", "-e")
+
     def _sends(self, text: str) -> bool:
         """Press Enter; one that comes too soon makes a new line, or takes up what a menu suggests."""
         time.sleep(AFTER_KEY_SECONDS)

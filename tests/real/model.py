@@ -1,6 +1,7 @@
 """A loopback stand-in for the models behind the agent programs. What it is told decides what it answers.
 
 - `TOOL <command>`: it asks to run the command, which opens a permission dialog unless a setting allows it.
+- `CALL <tool>`: it calls the tool, without arguments.
 - A text that names `readyroom poll` in backquotes, as /catchup or a native wake: it asks to run just that.
 - The result of a command, or any other text: `ACK` and the beginning of it.
 
@@ -30,6 +31,7 @@ _REMINDERS = (
     "<hook_context>",
 )
 _TOOL = re.compile(r"^TOOL (.+)$", re.MULTILINE)
+_CALL = re.compile(r"^CALL (\S+)$", re.MULTILINE)
 _POLL = re.compile(r"`(readyroom poll[^`]*)`")
 _WOKEN = re.compile(r'from command "FileChanged": .*?`(readyroom poll[^`]*)`', re.DOTALL)
 _numbers = count(1)
@@ -178,13 +180,16 @@ class Model:
         block = self._answer(request, Heard.in_contents_request(request))
         if block["type"] == "text":
             return {"text": block["text"]}
-        return {"functionCall": {"name": "run_shell_command", "args": block["input"]}}
+        name = "run_shell_command" if block["name"] == "Bash" else block["name"]
+        return {"functionCall": {"name": name, "args": block["input"]}}
 
     def _answer(self, request: dict[str, Any], heard: Heard) -> dict[str, Any]:
         if not request.get("tools"):  # an errand beside the conversation, such as finding a title
             return _say("ACK")
         self.heard.append(heard)
         self._going.wait(60)
+        if called := _CALL.search(heard.told):
+            return _call(called[1], {})
         asked = _TOOL.search(heard.told) or _POLL.search(heard.told) or _WOKEN.search(heard.reminders)
         if asked:
             return _run(asked[1].strip())
@@ -294,8 +299,11 @@ def _say(text: str) -> dict[str, Any]:
 
 
 def _run(command: str) -> dict[str, Any]:
-    given = {"command": command, "description": "as told"}
-    return {"type": "tool_use", "id": f"toolu_{next(_numbers)}", "name": "Bash", "input": given}
+    return _call("Bash", {"command": command, "description": "as told"})
+
+
+def _call(tool: str, given: dict[str, str]) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_{next(_numbers)}", "name": tool, "input": given}
 
 
 def _message(model: str, block: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from notifier.inbox import Policy
-from tests.real import claude_sessions
+from tests.real import claude_sessions, gemini
 from tests.real.codex import seated
 from tests.real.model import Model
 from tests.real.office import Office
@@ -54,6 +54,13 @@ def test_codex_reads_it_once(
     office: Office, codex: Path, model: Model, folder: Path, record_property: Record
 ) -> None:
     with seated(office, codex, model, folder, room="codex-ends") as session:
+        record_property("ends", _rounds(session))
+
+
+def test_gemini_reads_it_once(
+    office: Office, gemini_cli: Path, model: Model, folder: Path, record_property: Record
+) -> None:
+    with gemini.seated(office, gemini_cli, model, folder, room="gemini-ends") as session:
         record_property("ends", _rounds(session))
 
 

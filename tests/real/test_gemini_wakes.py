@@ -20,12 +20,12 @@ WAYS = pytest.mark.parametrize("way", ["run", "tmux"])
 
 
 @pytest.fixture
-def begin(office: Office, gemini: Path, model: Model, folder: Path, room: str) -> Iterator[Begin]:
+def begin(office: Office, gemini_cli: Path, model: Model, folder: Path, room: str) -> Iterator[Begin]:
     """Begin a session; it ends with the test."""
     with ExitStack() as stack:
 
         def begin(way: Way = "run", *, beside: str = "", **env: str) -> GeminiSession:
-            seat = seated(office, gemini, model, folder, room=room + beside, way=way, env=env)
+            seat = seated(office, gemini_cli, model, folder, room=room + beside, way=way, env=env)
             return stack.enter_context(seat)
 
         yield begin
@@ -56,6 +56,17 @@ def test_an_idle_session_is_woken_and_a_half_typed_line_is_left_alone(
     session.until_shown("there is news")
     assert session.front.typed() == typed + b"\x7f" * 11 + CATCHUP_KEYS
     assert not model.was_told("half a line")
+
+
+@WAYS
+def test_a_session_in_a_window_behind_another_is_woken(begin: Begin, way: Way) -> None:
+    session = begin(way)
+    session.front.leave()
+    typed = session.front.typed()
+    session.say("the build is green")
+    session.until_shown("the build is green")
+    session.until_row(state="idle", unread=0, hold=None)
+    assert session.front.typed() == typed + CATCHUP_KEYS
 
 
 @WAYS
@@ -202,6 +213,15 @@ def test_catchup_is_a_command_that_the_mcp_server_brings(begin: Begin, model: Mo
     session = begin()
     session.front.prompt("/catchup")
     until(lambda: model.was_told("poll_convs"), session.scene)
+
+
+def test_the_mcp_server_is_called_without_a_question_under_the_sessions_own_handle(
+    begin: Begin, model: Model
+) -> None:
+    session = begin()
+    session.front.prompt("CALL mcp_readyroom_poll_convs")
+    until(lambda: model.was_shown(session.agent), session.scene)
+    session.until_row(state="idle")
 
 
 def test_it_is_woken_after_clear_under_its_name(begin: Begin) -> None:

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from bench.spread import Spread
 from notifier.inbox import Policy
-from tests.real import claude_sessions, codex, npm
+from tests.real import claude_sessions, codex, gemini, npm
 from tests.real.conftest import short_folder
 from tests.real.model import Model, served
 from tests.real.office import Office, opened
@@ -60,6 +60,14 @@ def _codex(rung: str, way: codex.Way) -> Sit:
     return sit
 
 
+def _gemini(rung: str, way: gemini.Way) -> Sit:
+    def sit(office: Office, model: Model, folder: Path) -> Iterator[Session[Any]]:
+        with gemini.seated(office, npm.gemini(), model, folder, way=way, room=f"gemini-{rung}") as session:
+            yield session
+
+    return sit
+
+
 SEATS: dict[str, Sit] = {
     "claude-code/native": _claude("native", "tmux"),
     "claude-code/pty": _claude("pty", "run"),
@@ -67,6 +75,8 @@ SEATS: dict[str, Sit] = {
     "codex/native": _codex("native", "run"),
     "codex/pty": _codex("pty", "run"),
     "codex/tmux": _codex("tmux", "tmux"),
+    "gemini/pty": _gemini("pty", "run"),
+    "gemini/tmux": _gemini("tmux", "tmux"),
 }
 """Program and rung -> how its session comes about."""
 

@@ -69,6 +69,32 @@ def idle_and_asking_for_nothing(stage: Stage) -> Iterator[Terminal]:
         yield session.terminal
 
 
+def idle_in_a_window_behind_another(stage: Stage) -> Iterator[Terminal]:
+    with gemini(stage, prompt=FIRST) as session:
+        session.terminal.until_shown(f"ACK {FIRST}")
+        session.terminal.until_shown(EMPTY)
+        session.leave()
+        yield session.terminal
+
+
+def draft_in_a_window_behind_another(stage: Stage) -> Iterator[Terminal]:
+    with gemini(stage, prompt=FIRST) as session:
+        session.terminal.until_shown(f"ACK {FIRST}")
+        session.draft("half a line")
+        session.leave()
+        yield session.terminal
+
+
+def shell_with_the_keys(stage: Stage) -> Iterator[Terminal]:
+    with gemini(stage, prompt="TOOL sleep 60") as session:
+        session.terminal.until_shown(DIALOG)
+        session.terminal.press("Enter")
+        session.terminal.until_shown("Tab to focus")
+        session.terminal.type("\t")
+        session.terminal.until_shown("to unfocus")
+        yield session.terminal
+
+
 def busy(stage: Stage) -> Iterator[Terminal]:
     stage.model.hold()
     with gemini(stage, prompt="think about it") as session:
@@ -210,6 +236,9 @@ SCENES: Sequence[tuple[Scene, str]] = (
     (idle_without_colours, "empty"),
     (idle_on_the_alternate_screen, "empty"),
     (idle_and_asking_for_nothing, "empty"),
+    (idle_in_a_window_behind_another, "empty"),
+    (draft_in_a_window_behind_another, "draft half a line"),
+    (shell_with_the_keys, "unknown"),
     (busy, "empty"),  # that it works is told by hooks and output, not by its composer
     (busy_with_a_line_queued, "empty"),
     (draft, "draft half a line"),

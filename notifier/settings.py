@@ -84,7 +84,8 @@ class Access:
     source: str
 
 
-Ladder = Literal["keystrokes", "native", "bell"]
+Ways = Literal["keystrokes", "native", "bell"]
+"""What a user may confine wakes to."""
 
 
 class ConfigFile(BaseModel):
@@ -94,7 +95,7 @@ class ConfigFile(BaseModel):
 
     url: str | None = None
     token_file: str | None = None
-    wake: Ladder | None = None
+    wake: Ways | None = None
     wake_on: str | None = None
     bell: bool = False
 
@@ -117,7 +118,7 @@ class Settings(BaseSettings):
     data_dir: Annotated[Path | None, Optional] = None
     bell: Annotated[bool | None, Optional] = None
     wake_on: Annotated[str | None, Optional] = None
-    wake: Annotated[Ladder | None, Optional] = None
+    wake: Annotated[Ways | None, Optional] = None
     sweep_seconds: float = Field(default=60, gt=0, le=3600)
 
     @classmethod

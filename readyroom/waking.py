@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from notifier.inbox import WakeRules, read_rules
-from notifier.settings import Ladder, Settings, SettingsError
+from notifier.settings import Settings, SettingsError, Ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Waking:
         bell: whether a person is told beside every wake.
     """
 
-    only: Ladder | None
+    only: Ways | None
     rules: WakeRules
     bell: bool
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 
-from notifier.control.messages import Hook
 from notifier.control.server import serve
 from notifier.daemon import missed
 from notifier.daemon.core import Core
@@ -135,7 +134,7 @@ class Daemon:
             core.known(entry, told=entry.told)
         async with serve(control_socket(parts.folder), desk.answer):
             for told in missed.take(missed.open_folder(parts.folder)):
-                core.spawn(_heard, desk, told)
+                core.spawn(desk.hook, told)
             for part in (core.tick(), watch.run(), presence.run(), ear.run(), naming.run(desk.hook)):
                 group.create_task(part)
             try:
@@ -144,10 +143,6 @@ class Daemon:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(GOODBYE_SECONDS):
                         await presence.say_goodbye()
-
-
-async def _heard(desk: Desk, told: Hook) -> None:
-    await desk.hook(told)
 
 
 def _reports(inbox: Inbox) -> list[Report]:

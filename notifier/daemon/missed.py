@@ -28,14 +28,18 @@ def discard(folder: str, process: Process | None) -> None:
 
 
 def take(folder: str) -> Iterator[Hook]:
-    """Each process's newest hook, oldest first; what cannot be read is thrown away."""
+    """Each process's newest hook, oldest first; what cannot be read is thrown away.
+
+    So is one without a handle whose process is a guess: what the guess hit may be anything that outlives its
+    hook for long, such as a shell, and no later hook would ever tell that it is none of ours.
+    """
     paths = [os.path.join(folder, name) for name in os.listdir(folder)]
     for path in sorted(paths, key=_age):
         with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError):
             with open(path, "rb") as file:
                 told = read_request(file.read())
             os.unlink(path)
-            if isinstance(told, Hook):
+            if isinstance(told, Hook) and (told.sure or told.agent is not None):
                 yield told
         with contextlib.suppress(OSError):
             os.unlink(path)

@@ -1,7 +1,6 @@
 """Ways to wake a session, one a rung of the ladder; each wakes only when every gate of its own is open."""
 
-from typing import Literal
-
+from notifier.settings import Ways
 from notifier.wakers.base import Wake, Waker
 from notifier.wakers.codex_queue import CodexQueue
 from notifier.wakers.flags import Flags
@@ -9,9 +8,7 @@ from notifier.wakers.keystrokes import Pty, Tmux
 from notifier.wakers.native import Native
 from notifier.wakers.person import Person
 
-__all__ = ["Flags", "Person", "Wake", "Waker", "Ways", "ladder"]
-
-Ways = Literal["keystrokes", "native", "bell"]
+__all__ = ["Flags", "Person", "Wake", "Waker", "ladder"]
 
 
 def ladder(folder: str, flags: Flags, person: Person, *, only: Ways | None = None) -> tuple[Waker, ...]:

@@ -281,6 +281,19 @@ async def test_what_hooks_said_while_no_notifier_ran_is_heard_at_the_next_start(
         assert os.listdir(os.path.join(box.folder, "missed")) == []
 
 
+async def test_a_guess_that_was_left_behind_makes_no_session(box: Box) -> None:
+    async with box.agent(None) as agent:
+        await box.stop()
+        await agent.hook("prompt")
+        assert len(os.listdir(os.path.join(box.folder, "missed"))) == 1
+        await box.started()
+        await until(lambda: os.listdir(os.path.join(box.folder, "missed")) == [], "it was taken")
+        handle = await box.session(ROOM)
+        async with box.resting(handle):
+            rows = (await box.ask(op="status"))["sessions"]
+            assert [row["agent"] for row in rows] == [handle]
+
+
 async def test_a_stopped_process_is_suspended_and_left_alone(box: Box, speaker: Party) -> None:
     handle = await box.session(ROOM)
     async with box.resting(handle) as agent:

@@ -16,8 +16,8 @@ from pydantic import SecretStr
 
 from notifier.daemon import Daemon, Parts
 from notifier.paths import control_socket
-from notifier.settings import Access
-from notifier.wakers import Flags, Person, Ways, ladder
+from notifier.settings import Access, Ways
+from notifier.wakers import Flags, Person, ladder
 from readyroom import __version__
 from readyroom.doctor import wake as throw_away
 from tests.contract.boxes import Box, box_of

@@ -32,7 +32,9 @@ _CODEX_PROMPT = re.compile(r"\s*› ?")
 _GEMINI_PROMPT = re.compile(r" [>*] ")
 _GEMINI_WIDTH = 3
 _GEMINI_EDGE = re.compile(r"\s*[▀─]*")
-_GEMINI_PLACEHOLDER = "  Type your message or @path/to/file"
+_GEMINI_PLACEHOLDERS = ("  Type your message or @path/to/file", "  Press 'Esc' for NORMAL mode.")
+_GEMINI_COMMANDS = "  Press 'i' for INSERT mode."
+"""Its placeholder where letters are commands, as in vi."""
 _GEMINI_SHELL = re.compile(r"unfocus|\(Focused")
 _GEMINI_FOOT_ROWS = 3
 _WRAPPED_ROWS = 8
@@ -116,7 +118,9 @@ def _gemini(screen: Screen) -> str | None:
     first = starts[-1]
     end = next((n for n in range(first, len(texts)) if _GEMINI_EDGE.fullmatch(texts[n])), first)
     shown = "\n".join([texts[first][_GEMINI_WIDTH:], *texts[first + 1 : end]])
-    placeholder = shown.startswith("  ") and same_text(shown, _GEMINI_PLACEHOLDER)
+    placeholder = shown.startswith("  ") and any(same_text(shown, each) for each in _GEMINI_PLACEHOLDERS)
+    if same_text(shown, _GEMINI_COMMANDS):
+        return None
     blocks = [(n, at) for n, row in enumerate(screen.rows) for at, cell in enumerate(row) if cell.inverse]
     if not first <= screen.row < end:
         if blocks or not _is_gemini_composer(texts, first, end):

@@ -69,6 +69,8 @@ ASKING = "\n╭────────╮\n│ Allow? │\n╰─────�
             "",
         ),
         "asking for nothing": (f" * {BLOCK} {WORDS}{FOOT}", 3, 0, ""),
+        "empty, in vi's insert mode": (f" > {BLOCK} Press 'Esc' for NORMAL mode.{FOOT}", 3, 0, ""),
+        "empty, in vi's normal mode": (f" > {BLOCK} Press 'i' for INSERT mode.{FOOT}", 3, 0, None),
         "a draft": (f" > half{BLOCK}{FOOT}", 7, 0, "half"),
         "a draft of two rows": (f" > half\n   a line{BLOCK}{FOOT}", 9, 1, "half\n   a line"),
         "a draft in the placeholder's words": (f" > {WORDS}{BLOCK}{FOOT}", 38, 0, WORDS),

@@ -132,19 +132,22 @@ def seated(
     way: Way = "run",
     arguments: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    empty: str = EMPTY,
 ) -> Iterator[GeminiSession]:
     """A session in a room, idle at its start."""
     office.start_elsewhere(room)
     before = handles(office)
     run = ("readyroom", "run", "--room", room, "--", "gemini", *arguments)
     command = run if way == "run" else ("gemini", *arguments)
-    with started(program, model, folder, command, {**office.here, **(env or {})}) as gemini:
+    here = {**office.here, **(env or {})}
+    with started(program, model, folder, command, here, settings=settings) as gemini:
         agent = new_handle(office, before)
         if way == "tmux":
             office.join(agent, room)
         session = Session(gemini, model, office, agent, room)
         session.until_row(state="idle", rung="pty" if way == "run" else "tmux")
-        gemini.terminal.until_shown(EMPTY)
+        gemini.terminal.until_shown(empty)
         yield session
 
 

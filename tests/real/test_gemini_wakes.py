@@ -15,6 +15,7 @@ from tests.real.waiting import until
 
 pytestmark = pytest.mark.real
 
+INSERTING, COMMANDING = "Press 'Esc' for NORMAL mode.", "Press 'i' for INSERT mode."
 Begin = Callable[..., GeminiSession]
 WAYS = pytest.mark.parametrize("way", ["run", "tmux"])
 
@@ -112,6 +113,42 @@ def test_a_menu_holds_a_wake(begin: Begin) -> None:
     session.front.terminal.press("Escape")
     session.until_shown("there is news")
     assert session.front.typed() == typed + b"\x1b" + CATCHUP_KEYS
+
+
+def test_vi_keys_hold_a_wake_only_where_letters_are_commands(
+    office: Office, gemini_cli: Path, model: Model, folder: Path, room: str
+) -> None:
+    vi = {"general": {"vimMode": True, "enableAutoUpdate": False}}
+    with seated(office, gemini_cli, model, folder, room=room, settings=vi, empty=INSERTING) as session:
+        session.say("the build is green")
+        session.until_shown("the build is green")
+        session.until_row(state="idle", unread=0)
+        session.front.terminal.until_shown(INSERTING)
+        session.front.terminal.press("Escape")
+        session.front.terminal.until_shown(COMMANDING)
+        typed = session.front.typed()
+        session.say("there is news")
+        session.until_row(hold="draft", unread=1)
+        assert session.front.typed() == typed
+        session.front.terminal.type("i")
+        session.until_shown("there is news")
+        assert session.front.typed() == typed + b"i" + CATCHUP_KEYS
+
+
+def test_a_resumed_session_is_who_it_was(
+    office: Office, gemini_cli: Path, model: Model, folder: Path, room: str
+) -> None:
+    with seated(office, gemini_cli, model, folder, room=room) as first:
+        first.front.prompt("good morning")
+        first.front.terminal.until_shown("ACK good morning")
+        first.until_row(state="idle")
+    until(lambda: first.row().get("state") == "offline", first.office.log)
+    resume = ("--resume", "latest")
+    with seated(office, gemini_cli, model, folder, room=room, arguments=resume) as resumed:
+        assert resumed.agent == first.agent
+        resumed.say("for the one")
+        resumed.until_shown("for the one")
+        resumed.until_row(state="idle", unread=0)
 
 
 def test_shell_mode_holds_a_wake(begin: Begin) -> None:

@@ -11,6 +11,7 @@ from tests.screens.stage import Scene, Stage
 
 FIRST = "good morning"
 LONG = "a line so long that it goes on " * 4 + "to the end"
+VI = {"general": {"vimMode": True, "enableAutoUpdate": False}}
 CONTROL_R, CONTROL_Y = "\x12", "\x19"
 
 
@@ -66,6 +67,20 @@ def idle_on_the_alternate_screen(stage: Stage) -> Iterator[Terminal]:
 def idle_and_asking_for_nothing(stage: Stage) -> Iterator[Terminal]:
     with gemini(stage, typed=CONTROL_Y) as session:
         session.terminal.until_shown("YOLO")
+        yield session.terminal
+
+
+def idle_in_insert_mode(stage: Stage) -> Iterator[Terminal]:
+    with started(stage.program, stage.model, stage.folder, settings=VI) as session:
+        session.terminal.until_shown("Press 'Esc' for NORMAL mode.")
+        yield session.terminal
+
+
+def idle_in_normal_mode(stage: Stage) -> Iterator[Terminal]:
+    with started(stage.program, stage.model, stage.folder, settings=VI) as session:
+        session.terminal.until_shown("Press 'Esc' for NORMAL mode.")
+        session.terminal.press("Escape")
+        session.terminal.until_shown("Press 'i' for INSERT mode.")
         yield session.terminal
 
 
@@ -236,6 +251,8 @@ SCENES: Sequence[tuple[Scene, str]] = (
     (idle_without_colours, "empty"),
     (idle_on_the_alternate_screen, "empty"),
     (idle_and_asking_for_nothing, "empty"),
+    (idle_in_insert_mode, "empty"),
+    (idle_in_normal_mode, "unknown"),
     (idle_in_a_window_behind_another, "empty"),
     (draft_in_a_window_behind_another, "draft half a line"),
     (shell_with_the_keys, "unknown"),

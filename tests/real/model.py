@@ -1,7 +1,7 @@
 """A loopback stand-in for the models behind the agent programs. What it is told decides what it answers.
 
 - `TOOL <command>`: it asks to run the command, which opens a permission dialog unless a setting allows it.
-- `CALL <tool>`: it calls the tool, without arguments.
+- `CALL <tool> [<arguments as JSON>]`: it calls the tool.
 - A text that names `readyroom poll` in backquotes, as /catchup or a native wake: it asks to run just that.
 - The result of a command, or any other text: `ACK` and the beginning of it.
 
@@ -31,7 +31,7 @@ _REMINDERS = (
     "<hook_context>",
 )
 _TOOL = re.compile(r"^TOOL (.+)$", re.MULTILINE)
-_CALL = re.compile(r"^CALL (\S+)$", re.MULTILINE)
+_CALL = re.compile(r"^CALL (\S+)(?: (.+))?$", re.MULTILINE)
 _POLL = re.compile(r"`(readyroom poll[^`]*)`")
 _WOKEN = re.compile(r'from command "FileChanged": .*?`(readyroom poll[^`]*)`', re.DOTALL)
 _numbers = count(1)
@@ -189,7 +189,7 @@ class Model:
         self.heard.append(heard)
         self._going.wait(60)
         if called := _CALL.search(heard.told):
-            return _call(called[1], {})
+            return _call(called[1], json.loads(called[2] or "{}"))
         asked = _TOOL.search(heard.told) or _POLL.search(heard.told) or _WOKEN.search(heard.reminders)
         if asked:
             return _run(asked[1].strip())
@@ -302,7 +302,7 @@ def _run(command: str) -> dict[str, Any]:
     return _call("Bash", {"command": command, "description": "as told"})
 
 
-def _call(tool: str, given: dict[str, str]) -> dict[str, Any]:
+def _call(tool: str, given: dict[str, Any]) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{next(_numbers)}", "name": tool, "input": given}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -192,6 +193,25 @@ def permission_dialog_on_the_alternate_screen(stage: Stage) -> Iterator[Terminal
         yield session.terminal
 
 
+def question_dialog(stage: Stage) -> Iterator[Terminal]:
+    choice = {"question": "Which one?", "header": "Choice", "type": "choice"}
+    options = [{"label": "This", "description": "one"}, {"label": "That", "description": "other"}]
+    asked = json.dumps({"questions": [{**choice, "options": options}]})
+    with gemini(stage) as session:
+        session.terminal.type(f"CALL ask_user {asked}")
+        session.terminal.until_shown('"other"}]}]}')
+        session.terminal.press("Enter")
+        session.terminal.until_shown("Enter to select")
+        yield session.terminal
+
+
+def edit_dialog(stage: Stage) -> Iterator[Terminal]:
+    given = json.dumps({"file_path": "notes.md", "content": "one line"})
+    with gemini(stage, prompt=f"CALL write_file {given}") as session:
+        session.terminal.until_shown("Apply this change?")
+        yield session.terminal
+
+
 def after_a_refusal(stage: Stage) -> Iterator[Terminal]:
     with gemini(stage, prompt="TOOL touch made") as session:
         session.terminal.until_shown(DIALOG)
@@ -268,6 +288,8 @@ SCENES: Sequence[tuple[Scene, str]] = (
     (history_search, "unknown"),
     (permission_dialog, "unknown"),
     (permission_dialog_on_the_alternate_screen, "unknown"),
+    (question_dialog, "unknown"),
+    (edit_dialog, "unknown"),
     (after_a_refusal, "empty"),
     (model_menu, "unknown"),
     (settings_menu, "unknown"),

@@ -138,5 +138,5 @@ def _short(schema: dict[str, Any]) -> dict[str, Any]:
     if len(kinds) == 1:
         return _short(kinds[0])
     if kinds:
-        return {"type": [each.get("type", "string") for each in kinds]}
+        return {"anyOf": [{"type": each.get("type", "string")} for each in kinds]}  # some models take no list
     return {name: schema[name] for name in _KEPT if name in schema}

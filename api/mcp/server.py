@@ -20,10 +20,13 @@ from mcp_types import (
     GetPromptRequestParams,
     GetPromptResult,
     ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
     Prompt,
     PromptMessage,
+    ServerCapabilities,
     TextContent,
 )
 from starlette.requests import Request
@@ -48,6 +51,17 @@ _PROMPT = Prompt(name="catchup", title="Catch up", description="Read what is unr
 Context = ServerRequestContext[Any, Request]
 
 
+class _Server(Server[Any]):
+    """A server without resources, which tells a program that asks all the same that there are none.
+
+    It does not declare them: a program would show its model tools for them, which cost and find nothing.
+    """
+
+    def get_capabilities(self, *given: Any, **named: Any) -> ServerCapabilities:
+        """What is declared."""
+        return super().get_capabilities(*given, **named).model_copy(update={"resources": None})
+
+
 class McpFace:
     """MCP over the services of one record; `running` spans the time in which it answers.
 
@@ -62,7 +76,7 @@ class McpFace:
         self._tools = [face.shown(name) for name, face in TOOLS.items()]
         self._schemas = {tool.name: tool.input_schema for tool in self._tools}
         self._decoders = {name: Decoder(face.arguments) for name, face in TOOLS.items()}
-        server: Server[Any] = Server(
+        server = _Server(
             "readyroom",
             title="Readyroom",
             version=version,
@@ -72,6 +86,8 @@ class McpFace:
             on_call_tool=self._call_tool,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_resource_templates,
         )
         # A caller that leaves is noticed only while an answer may become a stream, hence no json_response.
         self._manager = StreamableHTTPSessionManager(app=server, stateless=True, json_response=False)
@@ -94,6 +110,14 @@ class McpFace:
             raise MCPError(INVALID_PARAMS, f"There is no prompt but {_PROMPT.name}.")
         text = TextContent(type="text", text=CATCHUP)
         return GetPromptResult(messages=[PromptMessage(role="user", content=text)])
+
+    async def _list_resources(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
+        return ListResourcesResult(resources=[])
+
+    async def _list_resource_templates(
+        self, _: Context, __: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult(resource_templates=[])
 
     async def _call_tool(self, context: Context, call: CallToolRequestParams) -> CallToolResult:
         """Whatever goes wrong is told to the model, which can mend it, and is no fault of the protocol."""

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import uvicorn
 from pydantic import SecretStr
+from starlette.types import ASGIApp
 
 from api.app import create_app
 from api.settings import Settings
@@ -149,11 +150,13 @@ def settings_for(database_url: str, folder: Path, **changes: Any) -> Settings:
 
 
 @contextlib.asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Running]:
-    """Run a record for the length of the block."""
+async def running(
+    settings: Settings, around: Callable[[ASGIApp], ASGIApp] = lambda app: app
+) -> AsyncIterator[Running]:
+    """Run a record for the length of the block; `around` may put something in front of it."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
-        create_app(settings),
+        around(create_app(settings)),
         http="httptools",
         **UVICORN,
         lifespan="on",

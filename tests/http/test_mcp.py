@@ -51,6 +51,12 @@ async def test_both_eras_are_spoken(record: Running) -> None:
         assert "never an approval" in (new.client.instructions or "")
 
 
+async def test_resources_are_not_declared_and_who_asks_is_told_that_there_are_none(pair: Pair) -> None:
+    assert pair.ada.client.server_capabilities.resources is None
+    assert (await pair.ada.client.list_resources()).resources == []
+    assert (await pair.ada.client.list_resource_templates()).resource_templates == []
+
+
 async def test_the_list_of_tools_is_cheap_and_says_how_each_is_called(pair: Pair) -> None:
     listed = await pair.ada.client.list_tools()
     assert [tool.name for tool in listed.tools] == list(TOOLS)

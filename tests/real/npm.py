@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +19,11 @@ CLAUDE_CODE_THAT_WATCHES = "2.1.197"
 """The oldest that was tested to be woken by its own file-change hook."""
 CODEX = "0.171.0"
 GEMINI = "0.61.0"
+NODE = "24.9.0"
+"""For what needs a newer one than the machine has."""
+CONFORMANCE = "0.2.0-alpha.12"
+"""The first that knows revision 2026-07-28."""
+INSPECTOR = "2.12.0"
 SOCKET_IO_CLIENT = "4.8.3"
 
 
@@ -41,6 +48,25 @@ def codex(version: str = CODEX) -> Path:
 def gemini(version: str = GEMINI) -> Path:
     """The program of a pinned Gemini CLI, which Node runs."""
     return _installed("@google/gemini-cli", version) / "node_modules/@google/gemini-cli/bundle/gemini.js"
+
+
+def node(version: str = NODE) -> Path:
+    """A pinned Node."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    name = f"node-{sys.platform}-{machine}"
+    return _installed(name, version) / "node_modules" / name / "bin/node"
+
+
+def mcp_conformance() -> Path:
+    """The official conformance suite of MCP, which Node runs."""
+    name = "@modelcontextprotocol/conformance"
+    return _installed(name, CONFORMANCE) / "node_modules" / name / "dist/index.js"
+
+
+def mcp_inspector() -> Path:
+    """The official Inspector of MCP, which Node runs."""
+    name = "@modelcontextprotocol/inspector"
+    return _installed(name, INSPECTOR) / "node_modules" / name / "clients/launcher/build/index.js"
 
 
 def socket_io_client() -> Path:

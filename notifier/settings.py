@@ -33,8 +33,8 @@ IN_CLEAR = [
 _UNEXPANDED = re.compile(r"\s*\$\{[^}]*\}?\s*")
 
 CONNECT = (
-    "Run `readyroom up` on this machine; to use a record elsewhere set READYROOM_URL and "
-    "READYROOM_TOKEN_FILE (its operator makes the token: `readyroom admin box add NAME --token-file FILE`)."
+    "Run `readyroom up` on this machine; for a record elsewhere run `readyroom connect URL` (its operator "
+    "makes the code that it asks for: `readyroom admin invite NAME`)."
 )
 
 

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "prune": ("readyroom.prune", "Delete messages that are older than they are to be kept."),
     "admin": ("readyroom.admin", "Operators: realms, boxes, people and their tokens."),
     "notifier": ("readyroom.notifier_daemon", "Run this box's notifier."),
+    "connect": ("readyroom.connect", "Join a record that runs elsewhere, by a one-use code or a token."),
     "run": ("readyroom.run", "Start an agent program as a session of its own."),
     "hook": ("notifier.hooks.entry", "What an agent program's hooks call."),
     "status": ("readyroom.status", "What the notifier knows of this box's sessions."),

@@ -206,7 +206,7 @@ def invite(
         return screen.json(made)
     sys.stderr.write(
         f"Invite {made['invite_id']} for {inert(box)}, until {moment(made['expires_at'])}, shown once. "
-        'On that machine, POST /v1/redeem {"code": …} answers it with a token:\n'
+        "On that machine `readyroom connect URL` asks for it:\n"
     )
     screen.line(made["code"])
 

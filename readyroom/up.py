@@ -156,7 +156,7 @@ def usual_data() -> Path:
 
 
 def joining(running: Running, folder: DataFolder) -> str:
-    """How another machine joins: a token from here, one line there."""
+    """How another machine joins: a code from here, one line there."""
     here, port = socket.gethostname(), running.url.rpartition(":")[2]
     if running.loopback:
         url = f"http://127.0.0.1:{port}"
@@ -169,9 +169,9 @@ def joining(running: Running, folder: DataFolder) -> str:
     unusual = folder.path != DataFolder(usual_data()).path
     data = f"READYROOM_DATA_DIR={shlex.quote(str(folder.path))} " if unusual else ""
     return (
-        "Another machine joins with a token of its own:\n"
-        f"  here:   {data}readyroom admin box add NAME --token-file FILE   (copy the file there)\n"
-        f"  there:  {tunnel}export READYROOM_URL={url} READYROOM_TOKEN_FILE=FILE && readyroom notifier\n"
+        "Another machine joins with a one-use code:\n"
+        f"  here:   {data}readyroom admin invite NAME   (it shows the code)\n"
+        f"  there:  {tunnel}readyroom connect {url}   (it asks for the code)\n"
         f"{otherwise}\n"
-        "`readyroom` is .venv/bin/readyroom of a clone after `make install`, here and there; FILE is a path."
+        "`readyroom` is .venv/bin/readyroom of a clone after `make install`, here and there."
     )

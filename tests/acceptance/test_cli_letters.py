@@ -149,7 +149,7 @@ def test_an_operator_invites_a_box_and_sees_what_was_done(operator: Shell) -> No
     assert "There are no invites" in operator.run("admin", "invites").stdout
     shown = operator.run("admin", "invite", "guest")
     assert re.fullmatch(r"[a-z0-9-]{19}\n", shown.stdout)
-    assert "/v1/redeem" in shown.stderr
+    assert "readyroom connect URL" in shown.stderr
     acts = operator.json("admin", "audit", "--limit", "3")["acts"]
     assert [act["act"] for act in acts] == ["invite_added", "invite_revoked", "invite_added"]
     assert "invite_revoked" in operator.run("admin", "audit").stdout

@@ -220,23 +220,34 @@ def test_the_first_start_tells_what_runs_and_how_to_join(running: Up) -> None:
     shown = running.shown()
     assert set(facts) == {"url", "nerve_url", "database_url", "pid"}
     assert facts["url"] in shown
-    assert "readyroom admin box add" in shown
+    assert "readyroom admin invite" in shown
     assert "ssh " in shown
     assert "Only you can read them" in shown
     assert running.call("GET", "/healthz")[0] == running.call("GET", "/readyz")[0] == 200
     assert running.call("GET", "/v1/nerve")[1]["url"].rstrip("/") == facts["nerve_url"]
 
 
-def test_the_line_for_here_works_in_any_other_terminal(running: Up) -> None:
-    line = re.search("here: +(.+ FILE)", running.shown())
-    assert line
-    token = running.folder.parent / "work3.token"
+def test_the_lines_for_here_and_there_work_in_any_other_terminal(running: Up) -> None:
+    here = re.search("here: +(.+ NAME)", running.shown())
+    there = re.search(r"(readyroom connect \S+)", running.shown())
+    assert here
+    assert there
+    home = running.folder.parent / "there"
+    home.mkdir()
     environment = clean_environment(running.folder.parent)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    command = line[1].replace("NAME", "work3").replace("FILE", str(token))
-    done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert running.call("GET", "/v1/whoami", token=token.read_text().strip())[0] == 200
+
+    def shell(line: str, given: str, **more: str) -> str:
+        done = subprocess.run(
+            line, shell=True, env={**environment, **more}, input=given, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    code = shell(here[1].replace("NAME", "work3"), "")
+    assert " as work3 in " in shell(
+        f"{there[1]} --no-notifier", code, HOME=str(home), READYROOM_DATA_DIR=str(home)
+    )
 
 
 def test_the_files_are_private_and_no_secret_is_shown(running: Up) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from readyroom import admin, demo, doctor, look, prune, talk, webhook
+from readyroom import admin, connect, demo, doctor, look, prune, talk, webhook
 from readyroom.__main__ import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
@@ -38,12 +38,13 @@ def test_every_command_is_documented(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [*([name] for name in {**TALK, **LOOK}), *ADMIN, *WEBHOOK, ["demo"], ["doctor"], ["prune"]],
+    [*([name] for name in {**TALK, **LOOK}), *ADMIN, *WEBHOOK, ["connect"], ["demo"], ["doctor"], ["prune"]],
     ids=" ".join,
 )
 def test_every_option_is_documented(command: list[str]) -> None:
     module = {
         "admin": admin,
+        "connect": connect,
         "demo": demo,
         "doctor": doctor,
         "prune": prune,

@@ -24,7 +24,7 @@ def line(name: str, folder: Path, *, loopback: bool = True) -> str:
 
 
 def test_the_usual_data_folder_needs_no_word() -> None:
-    assert line("here:", platformdirs.user_data_path("readyroom")).startswith("readyroom admin box add")
+    assert line("here:", platformdirs.user_data_path("readyroom")).startswith("readyroom admin invite NAME")
 
 
 def test_another_data_folder_is_named_for_a_shell(tmp_path: Path) -> None:
@@ -32,13 +32,13 @@ def test_another_data_folder_is_named_for_a_shell(tmp_path: Path) -> None:
     assert shlex.split(line("here:", folder))[0] == f"READYROOM_DATA_DIR={folder}"
 
 
-def test_without_its_tunnel_no_notifier_starts(tmp_path: Path) -> None:
+def test_without_its_tunnel_nothing_is_connected(tmp_path: Path) -> None:
     started = tmp_path / "started"
-    notifier = tmp_path / "readyroom"
-    notifier.write_text(f"#!/bin/sh\n: > {started}\n")
-    notifier.chmod(0o700)
+    program = tmp_path / "readyroom"
+    program.write_text(f"#!/bin/sh\n: > {started}\n")
+    program.chmod(0o700)
     for loopback in (False, True):  # there is no ssh on this PATH
         started.unlink(missing_ok=True)
-        there = line("there:", tmp_path, loopback=loopback)
+        there = line("there:", tmp_path, loopback=loopback).partition("   (")[0]
         subprocess.run(["/bin/sh", "-c", there], env={"PATH": str(tmp_path)}, capture_output=True)
         assert started.exists() is not loopback

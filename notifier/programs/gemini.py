@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -106,7 +107,8 @@ class Gemini:
         """Idle where a request was cancelled, and nothing was said since; no hook tells of a refused tool."""
         try:
             seen = os.stat(registry)
-            return _sign(registry, seen.st_mtime_ns, seen.st_size)
+            regular = stat.S_ISREG(seen.st_mode)
+            return _sign(registry, seen.st_mtime_ns, seen.st_size) if regular else None
         except (OSError, ValueError):
             return None
 

@@ -1,4 +1,6 @@
-"""What is to be written for Gemini CLI, as data: an extension and one rule. Writing it is for others.
+"""What is to be written for Gemini CLI, as data: an extension and its rules. Writing it is for others.
+
+An extension whose files are simply written into its folder is taken like one that was installed.
 
 Gemini CLI takes hooks from a command line or a variable for nobody but root, so there is nothing that
 `readyroom run` could set up for one session.

@@ -24,6 +24,7 @@ NODE = "24.9.0"
 CONFORMANCE = "0.2.0-alpha.12"
 """The first that knows revision 2026-07-28."""
 INSPECTOR = "2.12.0"
+GEMINI_WANTS_NODE = 20
 SOCKET_IO_CLIENT = "4.8.3"
 
 
@@ -47,6 +48,9 @@ def codex(version: str = CODEX) -> Path:
 
 def gemini(version: str = GEMINI) -> Path:
     """The program of a pinned Gemini CLI, which Node runs."""
+    said = subprocess.run([need("node"), "--version"], capture_output=True, text=True, timeout=20, check=True)
+    if int(said.stdout.strip().lstrip("v").partition(".")[0]) < GEMINI_WANTS_NODE:
+        missing(f"Gemini CLI wants Node {GEMINI_WANTS_NODE}, and here is {said.stdout.strip()}")
     return _installed("@google/gemini-cli", version) / "node_modules/@google/gemini-cli/bundle/gemini.js"
 
 

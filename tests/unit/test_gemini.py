@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -118,6 +119,8 @@ def test_a_session_is_idle_where_it_notes_that_a_request_was_cancelled(
 
 def test_without_a_transcript_there_is_no_sign(tmp_path: Path) -> None:
     assert PROGRAM.sign(str(tmp_path / "none"), started=1) is None
+    os.mkfifo(tmp_path / "pipe")
+    assert PROGRAM.sign(str(tmp_path / "pipe"), started=1) is None
 
 
 def test_a_turn_goes_on_for_a_reason_and_a_tool_brings_context() -> None:

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "admin": ("readyroom.admin", "Operators: realms, boxes, people and their tokens."),
     "notifier": ("readyroom.notifier_daemon", "Run this box's notifier."),
     "connect": ("readyroom.connect", "Join a record that runs elsewhere, by a one-use code or a token."),
+    "setup": ("readyroom.setup", "Write our part of an agent program's settings, or take it out."),
     "run": ("readyroom.run", "Start an agent program as a session of its own."),
     "hook": ("notifier.hooks.entry", "What an agent program's hooks call."),
     "status": ("readyroom.status", "What the notifier knows of this box's sessions."),

@@ -26,9 +26,9 @@ from readyroom.screen import Screen
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 HOW_TO = {
-    "claude": "docs/howto/claude-code.md",
-    "codex": "docs/howto/codex.md",
-    "gemini": "docs/howto/gemini.md",
+    "claude": "readyroom setup claude-code",
+    "codex": "readyroom setup codex",
+    "gemini": "see docs/howto/gemini.md",
 }
 """Agent program -> what makes it one of ours."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from notifier.programs.claude_code import NATIVE, READ
@@ -17,6 +18,10 @@ allowed-tools: Bash(readyroom poll:*), mcp__readyroom__poll_convs
 {READ}"""
 """The text of the command `/catchup`."""
 
+ALLOW = ("Bash(readyroom poll:*)", "Bash(readyroom say:*)")
+"""Rules by which an agent reads and answers without a question each time."""
+
+_OURS = re.compile(r"readyroom'? hook [a-z-]+ --for claude-code$")
 _OTHER = {"Notification": "dialog-open", "CwdChanged": "cwd-changed", "FileChanged": "file-changed"}
 """Events that say nothing of a state, or not always."""
 
@@ -31,6 +36,11 @@ def hook_settings(command: str = "readyroom") -> dict[str, Any]:
             for native, ours in {**NATIVE, **_OTHER}.items()
         }
     }
+
+
+def is_our_hook(command: str) -> bool:
+    """Whether a hook of the settings is one of ours, of an earlier version too."""
+    return _OURS.search(command) is not None
 
 
 def _handler(line: str, native: str) -> dict[str, Any]:

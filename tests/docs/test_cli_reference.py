@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from readyroom import admin, connect, demo, doctor, look, prune, talk, webhook
+from readyroom import admin, connect, demo, doctor, look, prune, setup, talk, webhook
 from readyroom.__main__ import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
@@ -38,7 +38,16 @@ def test_every_command_is_documented(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [*([name] for name in {**TALK, **LOOK}), *ADMIN, *WEBHOOK, ["connect"], ["demo"], ["doctor"], ["prune"]],
+    [
+        *([name] for name in {**TALK, **LOOK}),
+        *ADMIN,
+        *WEBHOOK,
+        ["connect"],
+        ["demo"],
+        ["doctor"],
+        ["prune"],
+        ["setup"],
+    ],
     ids=" ".join,
 )
 def test_every_option_is_documented(command: list[str]) -> None:
@@ -48,6 +57,7 @@ def test_every_option_is_documented(command: list[str]) -> None:
         "demo": demo,
         "doctor": doctor,
         "prune": prune,
+        "setup": setup,
         "webhook": webhook,
         **TALK,
         **LOOK,

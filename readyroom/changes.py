@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -65,6 +66,8 @@ class Change:
         try:
             if self.after is None:
                 file.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # others have something there, too
+                    file.parent.rmdir()
                 return
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600

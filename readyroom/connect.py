@@ -28,7 +28,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 HOW_TO = {
     "claude": "readyroom setup claude-code",
     "codex": "readyroom setup codex",
-    "gemini": "see docs/howto/gemini.md",
+    "gemini": "readyroom setup gemini",
 }
 """Agent program -> what makes it one of ours."""
 

@@ -12,17 +12,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from notifier.programs import claude_setup, codex_setup
+from notifier.programs import claude_setup, codex_setup, gemini_setup
 from readyroom.changes import Change, own_file, settings_file
 from readyroom.entrance import WrongUsageError, enter
 from readyroom.screen import Screen
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-Program = Literal["claude-code", "codex"]
+Program = Literal["claude-code", "codex", "gemini"]
 
 STYLES = {"+": "green", "-": "red", "@": "cyan"}
-START = {"claude-code": "claude", "codex": "codex"}
+START = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
 
 
 def main(argv: list[str]) -> int:
@@ -38,6 +38,8 @@ def setup(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Write hooks, the command /catchup and the leave to read and answer into an agent program's settings.
+
+    Gemini CLI gets an extension. Codex gets its hooks from `readyroom run`, and only the leave from here.
 
     The changes are shown first, as a diff, and a person is asked. What stands there stays; done twice, it
     changes nothing. A file that cannot be read as what it should be is left alone.
@@ -81,6 +83,17 @@ def planned(program: Program, *, remove: bool) -> list[Change]:
         case "codex":
             folder = _folder("CODEX_HOME", ".codex")
             return [own_file(folder / codex_setup.RULES_FILE, codex_setup.RULES, remove=remove)]
+        case "gemini":
+            folder = _folder("GEMINI_CLI_HOME", "") / ".gemini"
+            extension = folder / gemini_setup.EXTENSION_FOLDER
+            files = gemini_setup.extension_files(_command())
+            return [
+                own_file(folder / gemini_setup.RULES_FILE, gemini_setup.RULES, remove=remove),
+                *(
+                    own_file(extension / path, files[path], remove=remove)
+                    for path in sorted(files, reverse=True)
+                ),
+            ]
 
 
 def _folder(variable: str, usual: str) -> Path:

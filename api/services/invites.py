@@ -37,12 +37,7 @@ async def add(db: Database, *, realm: str, box: str, ttl_seconds: int) -> NewInv
         realm_id = await names.realm_key(tx, realm)
         rivals = await names_store.in_the_way(tx, realm_id=realm_id, name=box, kind="box")
         if rivals not in ([], [(box, "box")]):
-            in_the_way = [name for name, _ in rivals]
-            raise NameTaken(
-                f"{box} cannot be a box: {', '.join(in_the_way)} is in the way. Choose another name.",
-                name=box,
-                in_the_way=in_the_way,
-            )
+            raise await names.taken(tx, realm_id=realm_id, name=box, kind="box", rivals=rivals)
         expires_at = await store.add(
             tx,
             realm_id=realm_id,

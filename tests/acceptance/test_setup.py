@@ -13,6 +13,8 @@ from hypothesis import given, settings
 
 from notifier.programs.claude_setup import ALLOW, CATCHUP, hook_settings, is_our_hook
 from notifier.programs.codex_setup import RULES
+from notifier.programs.gemini_setup import EXTENSION_FOLDER, RULES_FILE, extension_files
+from notifier.programs.gemini_setup import RULES as GEMINI_RULES
 from readyroom.changes import settings_file
 from tests.acceptance.test_cli import Shell, clean
 
@@ -143,6 +145,18 @@ def test_codex_gets_its_rules(user: Shell) -> None:
     assert rules.read_text() == RULES
     user.run("setup", "codex", "--remove", "--yes")
     assert not rules.exists()
+
+
+def test_gemini_gets_an_extension_and_a_rule(user: Shell) -> None:
+    folder = Path(user.env["HOME"]) / ".gemini"
+    (folder / "extensions").mkdir(parents=True)
+    (folder / "extensions" / "mine.json").touch()
+    user.run("setup", "gemini", "--yes")
+    assert (folder / RULES_FILE).read_text() == GEMINI_RULES
+    for path, text in extension_files().items():
+        assert (folder / EXTENSION_FOLDER / path).read_text() == text
+    user.run("setup", "gemini", "--remove", "--yes")
+    assert sorted(path.name for path in folder.rglob("*")) == ["extensions", "mine.json"]
 
 
 def test_a_program_that_we_do_not_know_is_refused(user: Shell) -> None:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from notifier.inbox import Action, CheckUnread, Counts, Inbox, Policy, Report, TellPerson, Wake
 from notifier.inbox.ladder import TOLD_PERSON
@@ -370,10 +378,15 @@ class ObedientMachine(InboxMachine):
         assert not any(ids_in(real.unread) for real in self.real.values() if real.life != "gone")
 
 
-many = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-TestInboxMachine = InboxMachine.TestCase
-TestInboxMachine.settings = many
-TestObedientMachine = ObedientMachine.TestCase
-TestObedientMachine.settings = many
+@pytest.mark.parametrize("machine", [InboxMachine, ObedientMachine])
+@pytest.mark.parametrize("examples", [60, pytest.param(600, marks=pytest.mark.long)])
+def test_the_inbox_keeps_its_promises(machine: type[InboxMachine], examples: int) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from api.mcp.tools import TOOLS
 from tests.acceptance.payloads import PAYLOADS, WORD, steering
 from tests.http.models import model
 from tests.http.running import OPERATOR, Party, Reply, Running, running, settings_for, until
@@ -22,6 +23,15 @@ META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+
+NEEDED: dict[str, dict[str, Any]] = {
+    **{tool: {"room": "api"} for tool in ("start_conv", "join_conv", "leave_conv", "who")},
+    "say": {"room": "api", "body": "x"},
+    "send_message": {"to": "devmac", "body": "x"},
+    "search_convs": {"q": "x"},
+    "message_status": {"id": 1},
+}
+"""What each tool cannot do without."""
 
 
 async def call(
@@ -130,7 +140,7 @@ async def test_what_will_not_do_is_a_tool_error_that_says_what_to_do(record: Run
         ("start_conv", {}, "invalid", "room: "),
         ("search_convs", {"q": "a\0b"}, "invalid", "q: "),
         ("whisper", {}, "not_found", "poll_convs"),
-        *((tool, {"extra": 1}, "invalid", "extra: ") for tool in ("list_convs", "list_agents")),
+        *((tool, NEEDED.get(tool, {}) | {"extra": 1}, "invalid", "extra: ") for tool in TOOLS),
     ]
     async with model(session) as ada, model(session, "legacy") as old:
         for tool, arguments, code, words in cases:
@@ -177,14 +187,29 @@ async def test_what_others_say_stays_in_its_block_and_steers_nothing(record: Run
             assert history.data["messages"][0]["text"] == history.texts[1]
 
 
-async def test_who_hangs_up_takes_nothing_along(record: Running) -> None:
+async def call_as_before(party: Party, tool: str, arguments: Mapping[str, Any]) -> Reply:
+    """The same in the era of the handshake."""
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
+    headers = {"Accept": NEW["Accept"], "MCP-Protocol-Version": "2025-06-18"}
+    return await party.post("/mcp", body, headers=headers)
+
+
+@pytest.mark.parametrize("calling", [call, call_as_before])
+async def test_who_hangs_up_takes_nothing_along(
+    record: Running, calling: Callable[[Party, str, Mapping[str, Any]], Coroutine[Any, Any, Reply]]
+) -> None:
     ada, bob = (
         await record.session(await record.box("work3")),
         await record.session(await record.box("devmac")),
     )
     for party in (ada, bob):
         await party.post("/v1/rooms", {"name": "api"})
-    hanging = asyncio.create_task(call(ada, "poll_convs", {"wait_seconds": 25}))
+    hanging = asyncio.create_task(calling(ada, "poll_convs", {"wait_seconds": 25}))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asyncio.shield(hanging), 1)
     hanging.cancel()

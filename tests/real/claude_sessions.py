@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -36,11 +36,20 @@ def at_home(office: Office, program: Path, model: Model, folder: Path, **env: st
 
 @contextmanager
 def seated(
-    office: Office, model: Model, home: Home, *, way: Way, room: str, rung: str, folder: Path | None = None
+    office: Office,
+    model: Model,
+    home: Home,
+    *,
+    way: Way,
+    room: str,
+    rung: str,
+    folder: Path | None = None,
+    arguments: Sequence[str] = (),
 ) -> Iterator[ClaudeSession]:
     """A session in a room that another box has started, which is woken by that rung first."""
     office.start_elsewhere(room)
-    command = ("readyroom", "run", "--new", "--", "claude") if way == "run" else ("claude",)
+    before_it = ("readyroom", "run", "--new", "--") if way == "run" else ()
+    command = (*before_it, "claude", *arguments)
     before = handles(office)
     with started(home, command, folder=folder) as claude:
         agent = new_handle(office, before)

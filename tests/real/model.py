@@ -121,15 +121,16 @@ class Model:
     url: str
     heard: list[Heard] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
-    _going: threading.Event = field(default_factory=threading.Event)
+    _held: dict[str, threading.Event] = field(default_factory=dict)
 
-    def hold(self) -> None:
-        """Think about the next request until told to go on."""
-        self._going.clear()
+    def hold(self, what: str = "") -> None:
+        """Think about the next request, or each one that brings this text, until told to go on."""
+        self._held[what] = threading.Event()
 
-    def go_on(self) -> None:
-        """Answer."""
-        self._going.set()
+    def go_on(self, what: str = "") -> None:
+        """Answer what was held for this text; without one, everything."""
+        for each in [what] if what else list(self._held):
+            self._held.pop(each).set()
 
     def was_told(self, text: str) -> bool:
         """Whether a human's prompt held `text`."""
@@ -187,7 +188,9 @@ class Model:
         if not request.get("tools"):  # an errand beside the conversation, such as finding a title
             return _say("ACK")
         self.heard.append(heard)
-        self._going.wait(60)
+        for what, going in list(self._held.items()):
+            if what in f"{heard.told}{heard.result}":
+                going.wait(60)
         if called := _CALL.search(heard.told):
             return _call(called[1], json.loads(called[2] or "{}"))
         asked = _TOOL.search(heard.told) or _POLL.search(heard.told) or _WOKEN.search(heard.reminders)
@@ -201,7 +204,6 @@ def served() -> Iterator[Model]:
     """Serve a stand-in on a free loopback port."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.model = Model(f"http://127.0.0.1:{server.server_address[1]}")
-    server.model.go_on()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
